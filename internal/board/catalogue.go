@@ -140,7 +140,7 @@ func catalogue() []Board {
 
 	galaxyBH := galaxy(limits(blackhole(0x47, "galaxy-blackhole", "ubb_blackhole", cores(130), 12), galaxyTDP, noNumber, 500))
 	galaxyBH.Official = "tt-galaxy-bh"
-	galaxyC := unlisted(galaxyBH, "A Galaxy board of firmware 19.15 and later; one DRAM channel of a chip may be harvested, which only its firmware tells.")
+	galaxyC := unlisted(galaxyBH, "A Galaxy board of firmware 19.15 and later; one DRAM channel of a chip may be harvested, which only its firmware knows.")
 	galaxyC.Code, galaxyC.Card, galaxyC.UMDType = 0x202, "galaxy-blackhole-0x202", ""
 
 	return []Board{
@@ -174,8 +174,8 @@ func orion(code uint16) Board {
 	return unlisted(b, "A chip test board.")
 }
 
-// boards is the catalogue, by code. Most commands do without: it is made when it is
-// asked for.
+// boards is the catalogue, by code. Most commands do not need it: it is made on
+// first use.
 var boards = sync.OnceValue(catalogue)
 
 // All lists the catalogue by code. The slice is the caller's.

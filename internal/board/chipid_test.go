@@ -32,9 +32,11 @@ var vectors = []struct {
 
 func TestChipID(t *testing.T) {
 	for _, v := range vectors {
-		if got := card(t, v.card).ChipID(v.silicon); got != v.want {
-			t.Errorf("%s: %d (%#x), want %d (%#x)", v.name, got, got, v.want, v.want)
-		}
+		t.Run(v.name, func(t *testing.T) {
+			if got := card(t, v.card).ChipID(v.silicon); got != v.want {
+				t.Errorf("%d (%#x), want %d (%#x)", got, got, v.want, v.want)
+			}
+		})
 	}
 }
 

@@ -47,7 +47,7 @@ func (b Board) setCardType(d *model.Device) {
 	case b.Identified():
 		d.Board = model.Value(b.Card)
 	case !known:
-		fill(&d.Board, model.Missing[string](model.Absent, "neither driver, serial number nor PCI tell a board of the catalogue"))
+		fill(&d.Board, model.Missing[string](model.Absent, "driver, serial number and PCI ids match no board of the catalogue"))
 	}
 }
 

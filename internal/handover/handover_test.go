@@ -34,7 +34,7 @@ func old(t *testing.T, files []File) (path string, result <-chan error) {
 		if err == nil {
 			defer c.Close()
 			if err = SendHello(c, Hello{Version: "9", Keeper: true}); err == nil {
-				err = give(c, files)
+				err = playOld(c, files)
 			}
 		}
 		done <- err
@@ -42,8 +42,8 @@ func old(t *testing.T, files []File) (path string, result <-chan error) {
 	return path, done
 }
 
-// give plays the old process, which has nothing to stream.
-func give(c *net.UnixConn, files []File) error {
+// playOld plays the old process, which has nothing to stream.
+func playOld(c *net.UnixConn, files []File) error {
 	if err := AwaitReady(c); err != nil {
 		return err
 	}
@@ -53,8 +53,8 @@ func give(c *net.UnixConn, files []File) error {
 	return AwaitTaken(c)
 }
 
-// ask plays the new one, up to the point where it has everything.
-func ask(c *net.UnixConn) ([]File, error) {
+// playNew plays the new one, up to the point where it has everything.
+func playNew(c *net.UnixConn) ([]File, error) {
 	if err := errors.Join(RequestTakeover(c), SendReady(c)); err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func TestHandover(t *testing.T) {
 	if hello.PID != os.Getpid() || hello.Version != "9" || !hello.Keeper {
 		t.Errorf("hello %+v", hello)
 	}
-	got, err := ask(c)
+	got, err := playNew(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,15 +132,15 @@ func TestHandover(t *testing.T) {
 	Close(got)
 }
 
-// A successor that goes away at any point leaves everything to the old one.
+// A successor that exits at any point leaves everything to the old one.
 func TestSuccessorGivesUp(t *testing.T) {
 	for name, until := range map[string]func(c *net.UnixConn) error{
 		"after the hello":       func(*net.UnixConn) error { return nil },
 		"after asking":          func(c *net.UnixConn) error { return RequestTakeover(c) },
 		"having caught up":      func(c *net.UnixConn) error { return errors.Join(RequestTakeover(c), SendReady(c)) },
-		"after the descriptors": func(c *net.UnixConn) error { f, err := ask(c); Close(f); return err },
+		"after the descriptors": func(c *net.UnixConn) error { f, err := playNew(c); Close(f); return err },
 		"with another word": func(c *net.UnixConn) error {
-			f, err := ask(c)
+			f, err := playNew(c)
 			Close(f)
 			_, werr := io.WriteString(c, "maybe\n")
 			return errors.Join(err, werr)
@@ -167,7 +167,7 @@ func TestSuccessorGivesUp(t *testing.T) {
 	}
 }
 
-// The other way round: an old process that dies in the middle is an error.
+// Conversely, an old process that exits in the middle is an error.
 func TestPredecessorDies(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "h")
 	l, err := Listen(path)
@@ -191,7 +191,7 @@ func TestPredecessorDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if files, err := ask(c); err == nil || len(files) != 0 {
+	if files, err := playNew(c); err == nil || len(files) != 0 {
 		t.Errorf("%v, %v", files, err)
 	}
 }

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	Enter(Options{})
 	switch os.Getenv(part) {
 	case "look":
-		look()
+		printView()
 	case "leave an orphan":
 		if err := exec.Command("setsid", "sleep", orphan).Start(); err != nil {
 			panic(err)
@@ -40,8 +40,8 @@ const (
 // waitForEver is what a goroutine is seen to do.
 func waitForEver() { time.Sleep(time.Hour) }
 
-// look prints what a test sees of the machine.
-func look() {
+// printView prints what a test sees of the machine.
+func printView() {
 	fmt.Println("inside", Inside(), "uid", os.Geteuid(), "processes", len(processes("")))
 	for _, c := range covered {
 		entries, err := os.ReadDir(c.path)

@@ -23,13 +23,13 @@ import (
 // read: see TestExitDoesNotWait.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("HOSTFS_TEST_GIVE_UP_ON"); path != "" {
-		giveUpOn(path)
+		abandonRead(path)
 		os.Exit(0)
 	}
 	hermetic.Main(m)
 }
 
-func giveUpOn(path string) {
+func abandonRead(path string) {
 	b, err := NewBatch(2, 128)
 	if err != nil {
 		panic(err)

@@ -121,21 +121,21 @@ func (c *Copier) number(p *Process) {
 
 // The notes.
 
-func (c *Copier) noteOpened(p *Process) {
+func (c *Copier) queueOpened(p *Process) {
 	c.number(p)
 	c.fresh = append(c.fresh, p)
 }
 
-func (c *Copier) notePut(p *Process, e *entry) {
-	c.addNote(appendRecord(c.room(), p, e, recordPut))
+func (c *Copier) queuePut(p *Process, e *entry) {
+	c.queueNote(appendRecord(c.room(), p, e, recordPut))
 }
 
-func (c *Copier) noteRemoved(p *Process, e *entry) {
-	c.addNote(appendRecord(c.room(), p, e, recordRemoved))
+func (c *Copier) queueRemoved(p *Process, e *entry) {
+	c.queueNote(appendRecord(c.room(), p, e, recordRemoved))
 }
 
-func (c *Copier) noteEnded(p *Process) {
-	c.addNote(appendRecord(c.room(), p, &entry{}, recordEnded))
+func (c *Copier) queueEnded(p *Process) {
+	c.queueNote(appendRecord(c.room(), p, &entry{}, recordEnded))
 }
 
 // room returns the chunk that has room for a record.
@@ -147,7 +147,7 @@ func (c *Copier) room() []byte {
 	return c.notes[len(c.notes)-1]
 }
 
-func (c *Copier) addNote(chunk []byte) {
+func (c *Copier) queueNote(chunk []byte) {
 	c.notes[len(c.notes)-1] = chunk
 	if c.noted += recordLen; c.noted > maxNotes && !c.full {
 		c.full = true

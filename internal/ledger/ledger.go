@@ -26,7 +26,7 @@ type Ledger struct {
 	owners   map[int]*owner // by uid
 	devices  map[int32]*use
 	live     int     // buffers of all processes
-	strange  int     // uses of devices with strange numbers
+	oddUses  int     // uses of devices from firstOddDevice on
 	refused  uint64  // what did not fit
 	copy     *Copier // sends changes to a successor; nil: there is none
 	events   uint64
@@ -68,7 +68,7 @@ func (l *Ledger) Open(info Info, now time.Time) *Process {
 		l.procs[info.ProcessID] = p
 		l.addToOwner(p)
 		if l.copy != nil {
-			l.copy.noteOpened(p)
+			l.copy.queueOpened(p)
 		}
 	}
 	return p
@@ -185,7 +185,7 @@ func (l *Ledger) addBuffer(p *Process, e *Event, k kind, pool uint8, now uint32,
 		}
 		old.size, old.pool = e.Size, pool
 		if l.copy != nil {
-			l.copy.notePut(p, old)
+			l.copy.queuePut(p, old)
 		}
 	} else if !l.hasRoom(p) {
 		l.refuse(p, &p.counters.OverLimit)
@@ -196,7 +196,7 @@ func (l *Ledger) addBuffer(p *Process, e *Event, k kind, pool uint8, now uint32,
 		l.live++
 		p.owner.live++
 		if l.copy != nil {
-			l.copy.notePut(p, added)
+			l.copy.queuePut(p, added)
 		}
 	}
 	p.counters.Allocs++
@@ -247,7 +247,7 @@ func (l *Ledger) remove(p *Process, e *entry, link *uint32) {
 	l.live--
 	p.owner.live--
 	if l.copy != nil {
-		l.copy.noteRemoved(p, e)
+		l.copy.queueRemoved(p, e)
 	}
 	p.table.remove(link)
 }

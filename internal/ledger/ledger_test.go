@@ -312,16 +312,16 @@ func TestDeviceLimits(t *testing.T) {
 	for pid := range 100 {
 		total += name(1000+pid, 1001, int32(1000+100*pid), 60)
 	}
-	if total != strangePerUser {
-		t.Errorf("one user named %d strange devices, want %d", total, strangePerUser)
+	if total != oddPerUser {
+		t.Errorf("one user named %d odd devices, want %d", total, oddPerUser)
 	}
 	for uid := range 50 {
 		for pid := range 5 {
 			name(10_000+10*uid+pid, 2000+uid, int32(20_000+500*uid+60*pid), 60)
 		}
 	}
-	if n := len(l.Devices()); n != strangeInAll+strangeDevice {
-		t.Errorf("%d devices are known, want %d", n, strangeInAll+strangeDevice)
+	if n := len(l.Devices()); n != oddInAll+firstOddDevice {
+		t.Errorf("%d devices are known, want %d", n, oddInAll+firstOddDevice)
 	}
 	if got := name(3, 1003, 0, 32); got != 32 {
 		t.Errorf("a sane process could name %d devices, want 32", got)
@@ -332,8 +332,8 @@ func TestDeviceLimits(t *testing.T) {
 	for _, h := range l.Processes() {
 		l.End(l.Open(h.Info, t0), "exited", t0, nil)
 	}
-	if n := len(l.Devices()); n != 0 || len(l.owners) != 0 || l.strange != 0 {
-		t.Errorf("%d devices, %d users, %d uses are known after all have ended", n, len(l.owners), l.strange)
+	if n := len(l.Devices()); n != 0 || len(l.owners) != 0 || l.oddUses != 0 {
+		t.Errorf("%d devices, %d users, %d uses are known after all have ended", n, len(l.owners), l.oddUses)
 	}
 }
 

@@ -45,7 +45,7 @@ func (l *Ledger) End(p *Process, reason string, now time.Time, report func(Lefto
 	}
 	l.removeFromOwner(p)
 	if l.copy != nil {
-		l.copy.noteEnded(p)
+		l.copy.queueEnded(p)
 	}
 	if p.table.live == 0 {
 		p.table = table{}

@@ -10,18 +10,18 @@ type owner struct {
 	uid     int
 	procs   int
 	live    int    // buffers
-	strange int    // uses of devices from strangeDevice on
+	oddUses int    // uses of devices from firstOddDevice on
 	refused uint64 // buffers and devices that were refused
 }
 
 // Device numbers are small: hosts have up to 32 chips. All processes may name
-// those below strangeDevice. Higher numbers come from a test, a broken or a
+// those below firstOddDevice. Higher numbers come from a test, a broken or a
 // hostile program, and are bounded, since every viewer gets a row for every
 // device.
 const (
-	strangeDevice  = 64
-	strangePerUser = 256
-	strangeInAll   = 1024
+	firstOddDevice = 64
+	oddPerUser     = 256
+	oddInAll       = 1024
 )
 
 // addToOwner adds a process to its user.
@@ -71,10 +71,10 @@ func (l *Ledger) mayUseDevice(p *Process, id int32) bool {
 	switch {
 	case id < 0 || id > MaxDevice || len(p.ids) == maxDevices:
 		return false
-	case id < strangeDevice || budget.Privileged(p.owner.uid) && l.strange < 2*strangeInAll:
+	case id < firstOddDevice || budget.Privileged(p.owner.uid) && l.oddUses < 2*oddInAll:
 		return true
 	default:
-		return p.owner.strange < strangePerUser && l.strange < strangeInAll
+		return p.owner.oddUses < oddPerUser && l.oddUses < oddInAll
 	}
 }
 
@@ -86,9 +86,9 @@ func (l *Ledger) addDeviceUser(p *Process, id int32) *use {
 		l.devices[id] = total
 	}
 	total.users++
-	if id >= strangeDevice {
-		p.owner.strange++
-		l.strange++
+	if id >= firstOddDevice {
+		p.owner.oddUses++
+		l.oddUses++
 	}
 	return total
 }
@@ -101,9 +101,9 @@ func (l *Ledger) removeDeviceUser(p *Process, i int, id int32) {
 		d.total.bytes[pool] -= d.bytes[pool]
 		d.total.count[pool] -= d.count[pool]
 	}
-	if id >= strangeDevice {
-		p.owner.strange--
-		l.strange--
+	if id >= firstOddDevice {
+		p.owner.oddUses--
+		l.oddUses--
 	}
 	if d.total.users--; d.total.users == 0 {
 		delete(l.devices, id)

@@ -168,7 +168,7 @@ func TestCopyTooSlow(t *testing.T) {
 	<-full
 }
 
-// A state that was cut or changed is refused, never half taken.
+// A truncated or changed state is rejected, never half restored.
 func TestStateDamage(t *testing.T) {
 	state := stateOf(t, filled(t))
 	for cut := range state {

@@ -105,7 +105,8 @@ func parseCgroupPath(path string) placement {
 }
 
 // unitOf returns the unit that name stands for, or outer. Scopes of login
-// sessions, managers and job daemons are cgroups, not units anybody started.
+// sessions, managers and job daemons are cgroups, not units that a user
+// started.
 func unitOf(name, outer string) string {
 	name = strings.TrimPrefix(name, "_") // systemd's escape of reserved names
 	switch {

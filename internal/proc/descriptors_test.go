@@ -85,14 +85,14 @@ func TestHoldersFollowChanges(t *testing.T) {
 	tr.show(c.pid)
 	r := tr.reader()
 	wantHolders(t, scan(t, r), 0, map[int]int{})
-	c.tell("open " + tr.node(0))
+	c.send("open " + tr.node(0))
 	wantHolders(t, scan(t, r), 0, map[int]int{c.pid: 1})
-	c.tell("dup 1")
-	c.tell("open " + tr.node(1))
+	c.send("dup 1")
+	c.send("open " + tr.node(1))
 	s := scan(t, r)
 	wantHolders(t, s, 0, map[int]int{c.pid: 2})
 	wantHolders(t, s, 1, map[int]int{c.pid: 1})
-	c.tell("close 2")
+	c.send("close 2")
 	s = scan(t, r)
 	wantHolders(t, s, 0, map[int]int{c.pid: 2})
 	wantHolders(t, s, 1, map[int]int{})
@@ -105,7 +105,7 @@ func TestHoldersFollowChanges(t *testing.T) {
 	}
 }
 
-// A process with more descriptors than one sweep looks at: it takes several, and
+// A process with more descriptors than one sweep reads: it takes several, and
 // until then it is said that something may be missing. Others are not affected.
 func TestHoldersOfALongTable(t *testing.T) {
 	tr := newTree(t, 1)
@@ -113,9 +113,9 @@ func TestHoldersOfALongTable(t *testing.T) {
 	long.line()
 	other.line()
 	for range 40 {
-		long.tell("open " + os.DevNull)
+		long.send("open " + os.DevNull)
 	}
-	long.tell("open " + tr.node(0))
+	long.send("open " + tr.node(0))
 	tr.show(long.pid)
 	r := tr.reader()
 	r.descriptors.limit = 10
@@ -134,13 +134,13 @@ func TestHoldersOfALongTable(t *testing.T) {
 	wantHolders(t, scan(t, r), 0, map[int]int{long.pid: 1})
 
 	// One that changes is scanned again; its last result is kept meanwhile.
-	long.tell("open " + os.DevNull)
+	long.send("open " + os.DevNull)
 	s := scan(t, r)
 	if r.descriptors.sized && s.Skipped != 1 {
 		t.Errorf("%d skipped", s.Skipped)
 	}
 	wantHolders(t, s, 0, map[int]int{long.pid: 1})
-	long.tell("close 41")
+	long.send("close 41")
 	for s = scan(t, r); s.Skipped > 0; s = scan(t, r) {
 	}
 	wantHolders(t, s, 0, map[int]int{})
@@ -157,17 +157,17 @@ func TestHoldersSameCount(t *testing.T) {
 	if !r.descriptors.sized {
 		t.Skip("needs Linux 6.2: /proc/<pid>/fd does not tell the number of descriptors")
 	}
-	c.tell("close 0")
-	c.tell("open " + tr.node(0))
+	c.send("close 0")
+	c.send("open " + tr.node(0))
 	wantHolders(t, scan(t, r), 0, map[int]int{}) // the price of being cheap,
 	if got, fds := check(r, c.pid, 0); got != held || len(fds) != 1 {
 		t.Errorf("Check believed the count: %v, %v", got, fds) // not paid by Check,
 	}
-	c.tell("close 1")
-	c.tell("open " + os.DevNull)
+	c.send("close 1")
+	c.send("open " + os.DevNull)
 	wantHolders(t, scan(t, r), 0, map[int]int{}) // nor for a holder who stops to be one,
-	c.tell("close 2")
-	c.tell("open " + tr.node(0))
+	c.send("close 2")
+	c.send("open " + tr.node(0))
 	r.descriptors.byPID[c.pid].due = r.boot
 	wantHolders(t, scan(t, r), 0, map[int]int{c.pid: 1}) // and only until the next full look.
 }
@@ -181,8 +181,8 @@ func TestHoldersWithoutCount(t *testing.T) {
 	r := tr.reader()
 	r.descriptors.sized = false
 	wantHolders(t, scan(t, r), 0, map[int]int{})
-	c.tell("close 0")
-	c.tell("open " + tr.node(0))
+	c.send("close 0")
+	c.send("open " + tr.node(0))
 	wantHolders(t, scan(t, r), 0, map[int]int{c.pid: 1})
 }
 
@@ -199,7 +199,7 @@ func TestHoldersOutOfTime(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	wantHolders(t, scan(t, r), 0, map[int]int{c.pid: 1})
-	c.tell("dup 0")
+	c.send("dup 0")
 	s, _ = holders(over, r) // what was known stands
 	wantHolders(t, s, 0, map[int]int{c.pid: 1})
 	wantHolders(t, scan(t, r), 0, map[int]int{c.pid: 2})
@@ -257,7 +257,7 @@ func TestHoldersWithoutFirstThread(t *testing.T) {
 	c := start(t, nil, "hold", tr.node(0))
 	c.line()
 	tr.show(c.pid)
-	if got := c.tell("leave"); got != "done" {
+	if got := c.send("leave"); got != "done" {
 		t.Fatal(got)
 	}
 	r := tr.reader()

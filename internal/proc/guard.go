@@ -82,9 +82,9 @@ func NewGuard(timeout time.Duration) *Guard {
 	return &Guard{timeout: timeout, left: timeout, stuck: map[model.ProcessID]stuck{}, users: map[int]int{}}
 }
 
-// startSweep restores the timeout and drops the processes whose reads have
+// resetTimeout restores the timeout and drops the processes whose reads have
 // returned.
-func (g *Guard) startSweep() {
+func (g *Guard) resetTimeout() {
 	g.left = g.timeout
 	for id, x := range g.stuck {
 		select {
@@ -109,20 +109,20 @@ func (g *Guard) Run(id model.ProcessID, f func()) (returned <-chan struct{}, err
 		return neverStarted, hostfs.ErrTimeout
 	}
 	done := make(chan struct{})
-	asked := time.Now()
-	var begun atomic.Int64 // ns after asked; 0: f has not been run yet
+	started := time.Now()
+	var startedAfter atomic.Int64 // ns after started; 0: f has not been run yet
 	var took time.Duration
 	go func() {
 		defer close(done)
 		begin := time.Now()
-		begun.Store(max(1, int64(begin.Sub(asked))))
+		startedAfter.Store(max(1, int64(begin.Sub(started))))
 		f()
 		took = time.Since(begin)
 	}()
 	wait := max(g.left, usualReadTime)
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	for due := asked.Add(wait); ; {
+	for due := started.Add(wait); ; {
 		select {
 		case <-done:
 			g.left -= max(0, took-usualReadTime)
@@ -130,13 +130,13 @@ func (g *Guard) Run(id model.ProcessID, f func()) (returned <-chan struct{}, err
 		case <-timer.C:
 		}
 		now := time.Now()
-		if starved := begun.Load() == 0 || now.Sub(due) > usualReadTime; !starved || now.Sub(asked) > wait+grace {
+		if starved := startedAfter.Load() == 0 || now.Sub(due) > usualReadTime; !starved || now.Sub(started) > wait+grace {
 			g.left = 0
 			g.addStuck(id, done)
 			return done, hostfs.ErrTimeout
 		}
 		// Either f or this goroutine was not run when it was due.
-		again := time.Duration(begun.Load()) + wait - now.Sub(asked) // what is left of the time since f began
+		again := time.Duration(startedAfter.Load()) + wait - now.Sub(started) // what is left of the time since f began
 		again = max(again, usualReadTime)
 		timer.Reset(again)
 		due = now.Add(again)

@@ -131,7 +131,7 @@ func waitUntilFrozen(t *testing.T, r *Reader, pid int) {
 	t.Skip("needs a kernel that asks FUSE with the memory lock held")
 }
 
-// A descriptor into a dead file system is asked for its number without
+// A descriptor into a dead file system has its device number read without
 // asking the file system.
 func TestFrozenDescriptor(t *testing.T) {
 	file, path := newDeadFile(t)
@@ -183,8 +183,8 @@ func playFreeze(args []string) error {
 	return steps(func(string) error { return nil })
 }
 
-// A user whose processes do not answer has a few of them asked, and no more:
-// each costs a thread.
+// Of a user whose processes do not answer only a few are read: each costs a
+// thread.
 func TestStuckOfAUser(t *testing.T) {
 	g := NewGuard(time.Millisecond)
 	free := make(chan struct{})
@@ -195,7 +195,7 @@ func TestStuckOfAUser(t *testing.T) {
 		if !errors.Is(err, hostfs.ErrTimeout) || returned == nil {
 			t.Fatalf("process %d: %v", pid, err)
 		}
-		g.startSweep()
+		g.resetTimeout()
 	}
 	if n := asked.Load(); n != maxStuck {
 		t.Errorf("%d were asked, want %d", n, maxStuck)
@@ -207,7 +207,7 @@ func TestStuckOfAUser(t *testing.T) {
 	close(free)
 	for len(g.stuck) > 0 {
 		time.Sleep(time.Millisecond)
-		g.startSweep()
+		g.resetTimeout()
 	}
 	if len(g.users) != 0 {
 		t.Errorf("counted: %v", g.users)

@@ -13,7 +13,7 @@ import (
 // again while that read is pending, and is read again after it.
 func TestGuardGivesUp(t *testing.T) {
 	g := NewGuard(time.Millisecond)
-	g.startSweep()
+	g.resetTimeout()
 	hung, other := model.ProcessID{PID: 1, StartTicks: 1}, model.ProcessID{PID: 2, StartTicks: 1}
 	release := make(chan struct{})
 	if _, err := g.Run(hung, func() { <-release }); !errors.Is(err, hostfs.ErrTimeout) {
@@ -23,19 +23,19 @@ func TestGuardGivesUp(t *testing.T) {
 	if _, err := g.Run(hung, func() { asked = true }); !errors.Is(err, hostfs.ErrTimeout) || asked {
 		t.Errorf("error %v, asked again %v", err, asked)
 	}
-	g.startSweep()
+	g.resetTimeout()
 	if _, ok := g.stuck[hung]; !ok {
 		t.Error("forgotten while it hangs")
 	}
 	g.timeout = time.Minute
-	g.startSweep()
+	g.resetTimeout()
 	if _, err := g.Run(other, func() { asked = true }); err != nil || !asked {
 		t.Errorf("another one: %v", err)
 	}
 	done := g.stuck[hung]
 	close(release)
 	<-done.done
-	g.startSweep()
+	g.resetTimeout()
 	if _, err := g.Run(hung, func() {}); err != nil {
 		t.Errorf("after it answered: %v", err)
 	}
@@ -44,7 +44,7 @@ func TestGuardGivesUp(t *testing.T) {
 // All reads of one sweep share the timeout.
 func TestGuardSharesTimeout(t *testing.T) {
 	g := NewGuard(20 * time.Millisecond)
-	g.startSweep()
+	g.resetTimeout()
 	release := make(chan struct{})
 	defer func() {
 		close(release)

@@ -12,9 +12,9 @@ func TestLockOnly(t *testing.T) {
 	tr := newTree(t, 2)
 	c := start(t, nil, "hold")
 	c.line()
-	c.tell("lock " + tr.node(0))
-	c.tell("lock " + tr.node(0))
-	c.tell("open " + tr.node(1))
+	c.send("lock " + tr.node(0))
+	c.send("lock " + tr.node(0))
+	c.send("open " + tr.node(1))
 	tr.show(c.pid)
 	r := tr.reader()
 	lists := [][]Openers{
@@ -30,7 +30,7 @@ func TestLockOnly(t *testing.T) {
 	}
 	// A description that another process has by now may be of another kind.
 	wantUses(t, resolve(t, r, "2.10.0", listed(0, c.pid, c.pid, c.pid)), use{c.pid, model.Running, 0, 3, false})
-	c.tell("map 0")
+	c.send("map 0")
 	wantUses(t, resolve(t, r, "2.10.0", lists[0]...), use{c.pid, model.Running, 0, 2, false}, use{c.pid, model.Running, 1, 1, false})
 }
 
@@ -39,7 +39,7 @@ func TestLocksAndUses(t *testing.T) {
 	tr := newTree(t, 1)
 	c := start(t, nil, "hold", tr.node(0))
 	c.line()
-	c.tell("lock " + tr.node(0))
+	c.send("lock " + tr.node(0))
 	tr.show(c.pid)
 	u := resolve(t, tr.reader(), "2.10.0", listed(0, c.pid, c.pid))
 	wantUses(t, u, use{c.pid, model.Running, 0, 2, false})

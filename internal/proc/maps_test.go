@@ -73,7 +73,7 @@ func TestParseMapsAllocatesNothingPerLine(t *testing.T) {
 	}
 }
 
-// A process that maps thousands of files of that name is given up: all of them
+// A process that maps thousands of files of that name is an error: all of them
 // would be compared with each other.
 func TestTooManyMappings(t *testing.T) {
 	x := mapsParser{keep: [][]byte{[]byte("/libtt_metal.so")}}

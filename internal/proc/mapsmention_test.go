@@ -25,7 +25,8 @@ func TestMapsMention(t *testing.T) {
 	}
 }
 
-// A name is found wherever the pieces are cut, and an endless list is given up.
+// A name is found wherever the pieces are cut, and reading an endless list
+// stops.
 func TestMention(t *testing.T) {
 	pieces := func(text string, size int) func([]byte) (int, error) {
 		r := strings.NewReader(text)

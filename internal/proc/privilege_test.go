@@ -15,8 +15,8 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// An ordinary user sees its own holders, and is told how many processes it
-// may not look into.
+// An ordinary user sees its own holders, and how many processes it may not look
+// into.
 func TestUnprivileged(t *testing.T) {
 	needRoot(t)
 	if !inside(t, nil) {
@@ -40,7 +40,7 @@ func TestUnprivileged(t *testing.T) {
 	r := tr2.reader()
 
 	if got, _ := check(r, roots.pid, 0); got != holdUnknown {
-		t.Errorf("Check of root's process: %v, want mayNotLook", got)
+		t.Errorf("check of root's process: %v, want holdUnknown", got)
 	}
 	if got, _ := check(r, own.pid, 0); got != held {
 		t.Errorf("Check of our own process: %v, want held", got)
@@ -150,7 +150,7 @@ func testHidepid(t *testing.T, option, why string) {
 		t.Errorf("a hidden process: %s, %+v; want denied with %q", p.State, p.Name, why)
 	}
 	if got, _ := check(r, roots.pid, 0); got != holdUnknown {
-		t.Errorf("Check of a hidden process: %v, want mayNotLook", got)
+		t.Errorf("check of a hidden process: %v, want holdUnknown", got)
 	}
 	if p := r.Describe([]int{dead.pid})[0]; p.State != model.Exited {
 		t.Errorf("a dead process: %s", p.State)

@@ -130,7 +130,7 @@ func TestKeptFiles(t *testing.T) {
 	}
 }
 
-// The number of a thread is no process's.
+// The pid of a thread is not a process.
 func TestThreadsAreNoProcesses(t *testing.T) {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {

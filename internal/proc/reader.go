@@ -63,7 +63,7 @@ const sweepTimeout = 200 * time.Millisecond
 // same Reader after them do not.
 func (r *Reader) StartSweep() {
 	r.sweep++
-	r.Guard.startSweep()
+	r.Guard.resetTimeout()
 	// Start times are wall clock times: they change when the clock is set, but not
 	// by the few microseconds between reading two clocks.
 	if boot := bootTime(r.root, true); r.view.live && boot.Sub(r.boot).Abs() > 20*time.Millisecond {

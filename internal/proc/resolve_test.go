@@ -131,8 +131,8 @@ func TestResolveInheritorBesideOpener(t *testing.T) {
 		use{own.pid, model.Running, 0, 1, false}, use{own.pid, model.Running, 1, 1, false})...)
 }
 
-// A child of an opener that lives holds the opener's descriptor, not one of
-// another opener that has exited.
+// A child of a running opener holds the opener's descriptor, not one of another
+// opener that has exited.
 func TestResolveChildOfALivingOpener(t *testing.T) {
 	tr := newTree(t, 1)
 	opener := start(t, nil, "bequest", tr.node(0))
@@ -171,14 +171,14 @@ func TestResolveExitedOpenerNumbers(t *testing.T) {
 	wantUses(t, u, inOrder(use{c.pid, model.Running, 0, 1, false}, use{dead, model.Exited, 0, 1, false})...)
 }
 
-// The opener lives and has closed its descriptor: it does not use the device.
+// The opener runs and has closed its descriptor: it does not use the device.
 func TestResolvePassedOn(t *testing.T) {
 	tr := newTree(t, 1)
 	opener := start(t, nil, "bequest", tr.node(0))
 	inheritor := opener.number()
 	tr.show(opener.pid, inheritor)
 	r := tr.reader()
-	opener.tell("close")
+	opener.send("close")
 	u := resolve(t, r, "2.10.0", listed(0, opener.pid))
 	wantUses(t, u, use{inheritor, model.Running, 0, 1, true})
 	if note := u.Processes[0].Devices[0].Doubts; !doubted(note, model.HandedOn) {
@@ -191,7 +191,7 @@ func TestResolveClosedMeanwhile(t *testing.T) {
 	c := start(t, nil, "hold", tr.node(0))
 	c.line()
 	tr.show(c.pid)
-	c.tell("close 0")
+	c.send("close 0")
 	u := resolve(t, tr.reader(), "2.10.0", listed(0, c.pid))
 	wantUses(t, u)
 	if note := u.Doubts[0]; !doubted(note, model.OpenerExited) && !doubted(note, model.OpenerHandedOn) {
@@ -206,8 +206,8 @@ func TestResolveMappedOnly(t *testing.T) {
 	c := start(t, nil, "hold", tr.node(0))
 	c.line()
 	tr.show(c.pid)
-	c.tell("map 0")
-	c.tell("close 0")
+	c.send("map 0")
+	c.send("close 0")
 	u := resolve(t, tr.reader(), "2.10.0", listed(0, c.pid))
 	wantUses(t, u, use{c.pid, model.Running, 0, 1, false})
 	if note := u.Processes[0].Devices[0].Doubts; !doubted(note, model.MappedOnly) {

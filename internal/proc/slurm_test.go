@@ -32,8 +32,9 @@ func TestJobOfEnviron(t *testing.T) {
 	}
 }
 
-// The cgroup, which the user cannot change, goes before the environment.
-func TestInJob(t *testing.T) {
+// The cgroup, which the user cannot change, takes precedence over the
+// environment.
+func TestAddJob(t *testing.T) {
 	for _, c := range []struct {
 		cgroup  string
 		environ environJob

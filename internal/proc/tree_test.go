@@ -154,8 +154,8 @@ func (c *child) line() string {
 	return c.out.Text()
 }
 
-// tell sends a line and waits for the answer.
-func (c *child) tell(step string) string {
+// send sends a line and waits for the answer.
+func (c *child) send(step string) string {
 	c.t.Helper()
 	if _, err := fmt.Fprintln(c.in, step); err != nil {
 		c.t.Fatal(err)

@@ -44,7 +44,7 @@ func TestModeAndGroup(t *testing.T) {
 	}
 }
 
-// A socket whose server is gone is replaced.
+// A socket whose server has exited is replaced.
 func TestStaleSocket(t *testing.T) {
 	p := path(t)
 	fd, err := Listen(Options{Path: p})

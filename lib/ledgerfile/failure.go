@@ -20,7 +20,7 @@ type Failure struct {
 	Limit    uint64 // no address below it was allowed
 	Shards   uint32 // banks that have a part of it; 0: interleaved, if ShardsKnown
 	BottomUp bool
-	// PageKnown and ShardsKnown say whether the buffer told.
+	// PageKnown and ShardsKnown say whether the buffer's are known.
 	PageKnown, ShardsKnown bool
 	Node                   uint32 // for Stack
 	Tag                    string

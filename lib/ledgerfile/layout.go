@@ -32,7 +32,7 @@ var maxRecords = [numSections]uint32{256, 4096, 1 << 16, 1 << 16, 1 << 18, 4 << 
 // headerSize is what version 1 has; a later one may have more.
 const headerSize = 592
 
-// fullHeader is a header that also tells of events.
+// fullHeader is a header that also describes events.
 const fullHeader = headerSize + sectionSize + 8
 
 // Offsets of what follows the sections there.

@@ -68,15 +68,15 @@ func (r *Reporter) Work(chips int) (w *ReportedWork, err error) {
 		if w.memory, err = unix.Mmap(int(r.file.Fd()), at, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
 			return fmt.Errorf("mapping the work of a ledger: %w", err)
 		}
-		w.describe(uint64(at), chips)
+		w.writeSections(uint64(at), chips)
 		r.work = w
 		return nil
 	})
 	return w, err
 }
 
-// describe writes where the sections are; the header's size comes last.
-func (w *ReportedWork) describe(at uint64, chips int) {
+// writeSections writes where the sections are; the header's size comes last.
+func (w *ReportedWork) writeSections(at uint64, chips int) {
 	records := [workSections]uint32{workSize, opSize, nameSize}
 	capacity := [workSections]uint32{uint32(chips), uint32(chips * chipOps), maxNames}
 	for i := range records {

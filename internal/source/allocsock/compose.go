@@ -27,8 +27,8 @@ type composer func(*ledger.Ledger, Viewer, time.Time) string
 // compose makes a requested text and passes it to use, in the loop. waits, if
 // not nil, is the client that waits for it; if it disconnects meanwhile, use is
 // not called.
-func (s *Server) compose(asks, waits *conn, text composer, use func(string)) {
-	u := asks.user
+func (s *Server) compose(client, waits *conn, text composer, use func(string)) {
+	u := client.user
 	x := &composition{waits: waits, uid: u.uid, use: use}
 	if !s.pools.texts.Acquire(u.uid, 1) {
 		s.count.dropped.Add(1)

@@ -31,7 +31,7 @@ type conn struct {
 	resumes    bool   // it is in user.resuming
 	outlived   bool   // the process that opened it has exited
 	stored     bool   // the service manager keeps it too
-	asks       bool   // it has been replied to
+	replied    bool   // it has been replied to
 	appetite   int    // bytes to read at a time: what can be booked in stepTime
 	settleAt   time.Time
 
@@ -441,8 +441,8 @@ func (s *Server) reply(c *conn, b []byte) {
 
 // flush sends as much as the client reads.
 func (s *Server) flush(c *conn) {
-	if len(c.out) > 0 && !c.asks {
-		c.asks = true
+	if len(c.out) > 0 && !c.replied {
+		c.replied = true
 		rawSendBuffer(c.fd, sendBuffer)
 	}
 	for len(c.out) > 0 {

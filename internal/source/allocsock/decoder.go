@@ -62,13 +62,13 @@ const maxLine = 256
 // keeps no bytes: what it does not consume is given to it again, with more
 // behind it.
 type decoder struct {
-	mode    mode
-	size    int     // of the messages, while locked; of the part consumed, in filler
-	guessed bool    // the size was inferred from what a waiting client had sent
-	reading reading // of buffer types 2 and 3
-	peer    int32   // pid that the kernel says wrote this; 0 if it does not know
-	sentPID int32   // first pid that a message carried
-	asked   bool    // a lone line break has been answered, though not consumed
+	mode          mode
+	size          int     // of the messages, while locked; of the part consumed, in filler
+	guessed       bool    // the size was inferred from what a waiting client had sent
+	reading       reading // of buffer types 2 and 3
+	peer          int32   // pid that the kernel says wrote this; 0 if it does not know
+	sentPID       int32   // first pid that a message carried
+	blankAnswered bool    // a lone line break has been answered, though not consumed
 
 	// events are those decoded and not yet applied. The slice is the caller's,
 	// which applies them after every call.
@@ -201,7 +201,7 @@ func (d *decoder) decodeStart(b []byte, end ending) (n int, req request, stop, w
 		return 0, request{}, d.startSearch(), false
 	}
 	if len(b) < statsRequestLen {
-		return 0, request{}, true, blank && !d.asked
+		return 0, request{}, true, blank && !d.blankAnswered
 	}
 	if len(b) == statsRequestLen && end >= drained && b[0] == msgFree && allZero(b[1:]) {
 		return statsRequestLen, request{kind: askStats}, true, false
@@ -228,11 +228,11 @@ func (d *decoder) decodeFirst(b []byte, end ending) (n int, req request, stop, w
 	if d.unclear(b, size) {
 		return 0, request{kind: askReading}, true, false
 	}
-	asks := b[0] == msgQuery || b[0] == msgDeviceInfoQuery
+	isQuery := b[0] == msgQuery || b[0] == msgDeviceInfoQuery
 	switch {
 	case certain:
 		d.lock(size, false)
-	case !asks:
+	case !isQuery:
 		d.mode, d.size = filler, size
 	case size == len(b) && (end < drained || end < settled && !isVersion(size) && size != size120):
 		return 0, request{}, true, true // in the middle of something

@@ -34,7 +34,7 @@
 // counts 1, 2, 3 and tt-metal sends addresses, which are multiples of 32. See
 // reading.
 //
-// # Who speaks
+// # Who reports
 //
 // The kernel says which process connected (SO_PEERCRED, SO_PEERPIDFD) and which
 // wrote (SO_PASSCRED); the pid inside a message is shown but never trusted. A

@@ -66,7 +66,7 @@ func (s *Server) Dumps() []Dump {
 	return list
 }
 
-func (s *Server) keepDump(kind string, pid, uid int, text string) {
+func (s *Server) recordDump(kind string, pid, uid int, text string) {
 	s.dumps.add(Dump{Time: time.Now(), Kind: kind, PID: pid, UID: uid, Text: text})
 	u := s.userOf(uid)
 	if len(text) > logText {

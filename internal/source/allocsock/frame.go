@@ -71,9 +71,9 @@ func plausible(f []byte) bool {
 		return false
 	}
 	dev, pid := frameDevice(f), framePID(f)
-	asks := f[0] == msgQuery || f[0] == msgDeviceInfoQuery || f[0] == msgDumpRemaining || f[0] == msgDumpKernels
+	isQuery := f[0] == msgQuery || f[0] == msgDeviceInfoQuery || f[0] == msgDumpRemaining || f[0] == msgDumpKernels
 	return dev >= -1 && dev <= ledger.MaxDevice && le64(f[8:]) <= ledger.MaxSize && f[16] <= 8 &&
-		(pid > 0 || pid == 0 && asks) && pid <= maxPID
+		(pid > 0 || pid == 0 && isQuery) && pid <= maxPID
 }
 
 // cbFramed reports whether f can be a record of instrumented_helpers.hpp:

@@ -66,7 +66,7 @@ func (s *Server) startInspection(p *reporter) bool {
 	switch {
 	case len(p.waiting) > 0:
 		return false
-	case p.ended, s.stopping.Load(), !s.pools.looks.Acquire(p.uid, 1):
+	case p.ended, s.stopping.Load(), !s.pools.inspections.Acquire(p.uid, 1):
 		p.language = metalPython // as if it might not be read
 		return true
 	}
@@ -85,7 +85,7 @@ func (s *Server) startInspection(p *reporter) bool {
 	})
 	go func() {
 		found <- s.languageOf(pid, name)
-		s.pools.looks.Release(uid, 1)
+		s.pools.inspections.Release(uid, 1)
 	}()
 	return false
 }

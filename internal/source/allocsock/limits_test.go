@@ -53,8 +53,8 @@ func limited(change func(*Limits)) func(*Options) {
 	}
 }
 
-// A connection too many is closed; the others do not notice, and when they have
-// gone there is room again. Nothing of a budget is lost on the way.
+// A connection above the limit is closed; the others do not notice, and when
+// they have gone there is room again. Nothing of a budget is lost on the way.
 func TestConnectionLimit(t *testing.T) {
 	l := serve(t, limited(func(lim *Limits) { lim.Descriptors = budget.Limit{PerUID: 3, All: 5} }))
 	conns := []*net.UnixConn{l.dial(), l.dial(), l.dial()}  // and the set of their user
@@ -75,7 +75,7 @@ func TestConnectionLimit(t *testing.T) {
 	}
 }
 
-// A process too many is not heard, and keeps its connection.
+// A process above the limit is ignored, and keeps its connection.
 func TestReporterLimit(t *testing.T) {
 	l := serve(t, limited(func(lim *Limits) { lim.Reporters = budget.Limit{PerUID: 1, All: 0} }))
 	c := l.dial()
@@ -143,7 +143,7 @@ func TestLookingWaits(t *testing.T) {
 
 // An inspection that does not end is abandoned; no client waits for it for
 // ever.
-func TestLookingGivesUp(t *testing.T) {
+func TestInspectionTimeout(t *testing.T) {
 	l := serve(t, nil)
 	l.stop()
 	forever := make(chan struct{})
@@ -156,8 +156,8 @@ func TestLookingGivesUp(t *testing.T) {
 	l.until("the place to be given back", func() bool { return l.budgetOf("looks").Used == 0 })
 }
 
-// A server that is stopped while it looks, and while it makes a text, stops at
-// once, and resumes where it was.
+// A server that is stopped during an inspection, and while it makes a text,
+// stops at once, and resumes where it was.
 func TestStopWhileBusy(t *testing.T) {
 	l := serve(t, nil)
 	l.stop()
@@ -313,7 +313,7 @@ func TestStoreRate(t *testing.T) {
 	}
 }
 
-// The loop tells that it goes round, also when nothing happens.
+// The loop sends its beat, also when nothing happens.
 func TestBeat(t *testing.T) {
 	var beats atomic.Int32
 	l := serve(t, func(o *Options) {

@@ -33,7 +33,7 @@ func (s *Server) loop() error {
 		for i := range events[:n] {
 			s.dispatch(&events[i])
 		}
-		if n > 8 { // the clock costs more than looking at a few
+		if n > 8 { // the clock costs more than serving a few
 			s.mark(workEvents)
 		}
 		s.serveUsers()
@@ -252,7 +252,7 @@ func wantedEvents(c *conn) (events uint32) {
 	return events
 }
 
-// acceptSome takes in newcomers, once in a turn.
+// acceptDue accepts new clients, once in a turn.
 func (s *Server) acceptDue() {
 	// A process that has exited may have written on one that waits.
 	if s.hasNewcomers || len(s.dying) > 0 && s.listener >= 0 && s.acceptAt.IsZero() {

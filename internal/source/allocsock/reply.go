@@ -39,7 +39,7 @@ func (s *Server) answer(c *conn, r request) {
 			kind, text = "kernels", KernelText
 		}
 		pid, uid := int(c.cred.Pid), int(c.cred.Uid)
-		s.compose(c, nil, text, func(text string) { s.keepDump(kind, pid, uid, text) })
+		s.compose(c, nil, text, func(text string) { s.recordDump(kind, pid, uid, text) })
 	}
 }
 

@@ -64,7 +64,7 @@ type Server struct {
 	reporters map[model.ProcessID]*reporter
 	buf       []byte   // what is being decoded; no connection has one of its own
 	replies   []byte   // room for replies that are sent at once; a connection keeps only what it did not take
-	rooms     [][]byte // for what could not be decoded in time; see keep
+	rooms     [][]byte // for what could not be decoded in time; see keepPending
 	recv      receiver
 	scratch   [2 * size144]byte // for one reply
 	events    []ledger.Event
@@ -227,7 +227,7 @@ func (s *Server) wake() {
 	s.interrupt()
 }
 
-// interrupt is wake; the caller holds mailMu.
+// interrupt is wake; the caller holds postedMu.
 func (s *Server) interrupt() {
 	if s.wakeFD >= 0 {
 		one := [8]byte{1}

@@ -225,8 +225,8 @@ func TestExportImport(t *testing.T) {
 	l.await(0, model.DRAM, 27)
 }
 
-// A process in which nothing but its connection shows that it lives has a
-// little time to connect again.
+// A process that only its connection shows to be running has a little time to
+// connect again.
 func TestGrace(t *testing.T) {
 	l := serve(t, func(o *Options) { o.Grace = 50 * time.Millisecond })
 	c := l.dial()
@@ -272,7 +272,7 @@ func TestBoundedReplies(t *testing.T) {
 	}
 }
 
-// A large text is made beside the loop.
+// A large text is made outside the loop.
 func TestLargeText(t *testing.T) {
 	l := serve(t, nil)
 	p := l.ledger.Open(ledger.Info{ProcessID: model.ProcessID{PID: 1}}, time.Now())
@@ -352,14 +352,20 @@ func TestLanguage(t *testing.T) {
 	if got := languageOf(1<<30, "python3"); got != metalPython { // not to be read
 		t.Errorf("an unknown Python is identified as %d", got)
 	}
-	for l, want := range map[language][2]reading{
-		notPython:   {readingMetal, readingMetal},
-		plainPython: {readingPython, readingPython},
-		metalPython: {readingMetal, readingPython},
+	for _, c := range []struct {
+		name string
+		of   language
+		want [2]reading
+	}{
+		{"not Python", notPython, [2]reading{readingMetal, readingMetal}},
+		{"plain Python", plainPython, [2]reading{readingPython, readingPython}},
+		{"Python with tt-metal", metalPython, [2]reading{readingMetal, readingPython}},
 	} {
-		if got := [2]reading{l.reading(false), l.reading(true)}; got != want {
-			t.Errorf("language %d: %v, want %v", l, got, want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := [2]reading{c.of.reading(false), c.of.reading(true)}; got != c.want {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
 	}
 }
 

@@ -70,7 +70,7 @@ func (s *Server) Export() (State, []int, error) {
 			Cookie: cookie, Since: c.since, Proc: -1, Pending: c.pending, Out: c.out,
 			Ended: c.ended, Finish: c.finish, Warned: c.warned, Orphan: c.owner != nil && c.owner.ended,
 			Mode: c.dec.mode, Size: c.dec.size, Guessed: c.dec.guessed, Reading: c.dec.reading,
-			SentPID: c.dec.sentPID, Asked: c.dec.asked,
+			SentPID: c.dec.sentPID, Asked: c.dec.blankAnswered,
 		}
 		if i, ok := index[c.owner]; ok {
 			cs.Proc = i
@@ -154,7 +154,7 @@ func (s *Server) importConn(fd int, states map[uint64]connState, procs []*report
 		c = &conn{
 			fd: fd, since: cs.Since, pending: cs.Pending, out: cs.Out, ended: cs.Ended, finish: cs.Finish, warned: cs.Warned,
 			dec: decoder{
-				mode: cs.Mode, size: cs.Size, guessed: cs.Guessed, reading: cs.Reading, sentPID: cs.SentPID, asked: cs.Asked,
+				mode: cs.Mode, size: cs.Size, guessed: cs.Guessed, reading: cs.Reading, sentPID: cs.SentPID, blankAnswered: cs.Asked,
 			},
 		}
 	}

@@ -71,8 +71,8 @@ type sweeping struct {
 	left bool // a connection had more
 }
 
-// startSweep has all hot connections read, if it is time.
-func (s *Server) startSweep() (found sweeping) {
+// scheduleHot has all hot connections read, if it is time.
+func (s *Server) scheduleHot() (found sweeping) {
 	if len(s.hot) == 0 || s.now.Sub(s.lastSweep) < s.pause {
 		return found
 	}

@@ -13,10 +13,10 @@ func (d *decoder) blankLine(length int, end ending) (n int, req request, stop, w
 	if end == eof {
 		n = length
 	}
-	if d.asked {
+	if d.blankAnswered {
 		return n, request{}, true, false
 	}
-	d.asked = true
+	d.blankAnswered = true
 	return n, request{kind: askDump}, true, false
 }
 

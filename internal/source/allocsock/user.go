@@ -47,7 +47,7 @@ type Limits struct {
 	Reporters   budget.Limit // processes that report
 	Unread      budget.Limit // bytes of replies that clients have not read
 	Texts       budget.Limit // texts that are being made
-	Looks       budget.Limit // processes that are being inspected
+	Inspections budget.Limit // processes that are being inspected
 	Stored      budget.Limit // connections that the service manager keeps for a crash
 }
 
@@ -59,9 +59,9 @@ func DefaultLimits(descriptors int) Limits {
 		Descriptors: budget.Divide(int64(descriptors - own)),
 		Reporters:   budget.Limit{PerUID: 512, All: 4096, Reserve: 512},
 		// A successor gets them while all clients wait, so they are few.
-		Unread: budget.Limit{PerUID: 1 << 20, All: 4 << 20, Reserve: 1 << 20},
-		Texts:  budget.Limit{PerUID: 4, All: 64, Reserve: 16},
-		Looks:  budget.Limit{PerUID: 2, All: 16, Reserve: 4},
+		Unread:      budget.Limit{PerUID: 1 << 20, All: 4 << 20, Reserve: 1 << 20},
+		Texts:       budget.Limit{PerUID: 4, All: 64, Reserve: 16},
+		Inspections: budget.Limit{PerUID: 2, All: 16, Reserve: 4},
 		// systemd compares each with all that it has.
 		Stored: budget.Limit{PerUID: 256, All: 4096, Reserve: 1024},
 	}
@@ -69,7 +69,7 @@ func DefaultLimits(descriptors int) Limits {
 
 // pools are the budgets at work.
 type pools struct {
-	descriptors, reporters, unread, texts, looks, stored *budget.Pool
+	descriptors, reporters, unread, texts, inspections, stored *budget.Pool
 }
 
 func newPools(l Limits, onRefuse func(budget.Refusal)) pools {
@@ -78,7 +78,7 @@ func newPools(l Limits, onRefuse func(budget.Refusal)) pools {
 		reporters:   budget.NewPool("reporters", l.Reporters, onRefuse),
 		unread:      budget.NewPool("unread_bytes", l.Unread, onRefuse),
 		texts:       budget.NewPool("texts", l.Texts, onRefuse),
-		looks:       budget.NewPool("looks", l.Looks, nil), // a refusal loses nothing
+		inspections: budget.NewPool("looks", l.Inspections, nil), // a refusal loses nothing
 		stored:      budget.NewPool("stored_connections", l.Stored, onRefuse),
 	}
 }
@@ -87,7 +87,7 @@ func newPools(l Limits, onRefuse func(budget.Refusal)) pools {
 func (s *Server) Budgets() []budget.State {
 	p := &s.pools
 	return []budget.State{
-		p.descriptors.State(), p.reporters.State(), p.unread.State(), p.texts.State(), p.looks.State(), p.stored.State(),
+		p.descriptors.State(), p.reporters.State(), p.unread.State(), p.texts.State(), p.inspections.State(), p.stored.State(),
 	}
 }
 
@@ -184,7 +184,7 @@ func (s *Server) schedule(u *user) {
 // serveUsers serves the users with something to read: root first, then those
 // who have waited longest.
 func (s *Server) serveUsers() {
-	sweeping := s.startSweep()
+	sweeping := s.scheduleHot()
 	for _, u := range s.resuming {
 		s.schedule(u)
 	}

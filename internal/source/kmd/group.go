@@ -152,8 +152,8 @@ func wait(groups []*group, deadline time.Time) {
 	for i, g := range groups {
 		batches[i] = g.batch.Batch
 	}
-	if look := time.Now().Add(stall / 2); look.Before(deadline) {
-		deadline = look
+	if recheck := time.Now().Add(stall / 2); recheck.Before(deadline) {
+		deadline = recheck
 	}
 	hostfs.Wait(batches, deadline)
 }

@@ -178,7 +178,7 @@ func TestClaimedUnderWatch(t *testing.T) {
 	s.doubts(s.holds(1, p))
 }
 
-// A writer of layout 4 takes a live process of another container for dead, and
+// A writer of layout 4 considers a live process of another container dead, and
 // erases it.
 func TestErasedFromAnotherContainer(t *testing.T) {
 	s := newScene(t)

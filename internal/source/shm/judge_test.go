@@ -72,8 +72,7 @@ func TestCheckFigure(t *testing.T) {
 	}
 }
 
-// A read that catches the slots changing hands is made again, and in the end
-// says so.
+// A read during which slots change owners is repeated, and in the end says so.
 func TestSameOwners(t *testing.T) {
 	a := newImage(3, 1).slot(0, 5, "a", time.Unix(1, 0), 7)
 	b := newImage(3, 1).slot(0, 5, "a", time.Unix(2, 0), 8)

@@ -87,7 +87,7 @@ func TestOldReleaseAfterNew(t *testing.T) {
 	}
 }
 
-// A layout 2 writer does not look at the version it finds.
+// A layout 2 writer does not read the version it finds.
 func TestLayout2InLayout3(t *testing.T) {
 	s := newScene(t)
 	a := s.start(metal.Options{Layout: 3}, "open 1", "alloc 1 dram 5")

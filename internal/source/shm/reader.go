@@ -344,7 +344,7 @@ func (r *Reader) publish() *Sweep {
 	if r.changed {
 		s.Processes = make([]*Process, 0, len(r.procs))
 		for _, p := range r.procs {
-			s.Processes = append(s.Processes, r.describe(p))
+			s.Processes = append(s.Processes, r.publishProcess(p))
 		}
 		slices.SortFunc(s.Processes, func(a, b *Process) int { return cmp.Compare(a.PID, b.PID) })
 	}

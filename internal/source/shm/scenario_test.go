@@ -384,7 +384,7 @@ func TestSearchOutOfTime(t *testing.T) {
 	s.ghosts(s.holds(1), "dead:5")
 }
 
-// A container's regions stay reachable while anybody in it lives.
+// A container's regions stay reachable while a process in it runs.
 func TestPathFollowsTheLiving(t *testing.T) {
 	s := newScene(t)
 	p := s.start(metal.Options{Container: true, PrivateShm: true}, "open 1", "alloc 1 dram 5")

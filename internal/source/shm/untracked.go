@@ -11,8 +11,8 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// describe returns the published form of a process.
-func (r *Reader) describe(p *process) *Process {
+// publishProcess returns the published form of a process.
+func (r *Reader) publishProcess(p *process) *Process {
 	out := &Process{
 		PID: p.PID, StartTicks: p.StartTicks, StartTime: p.startTime(r.boot).Round(time.Millisecond),
 		NSPID: p.InnerPID, UID: p.UID, Name: p.Name, User: p.user, Release: r.releases.releaseOf(p),
