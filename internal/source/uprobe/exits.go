@@ -34,6 +34,9 @@ func exitsAMD64(code []byte) (e exits, ok bool) {
 			break
 		}
 		begin := at + k
+		if begin > 0 && code[begin-1] == 0x41 && restore[0] != 0x41 {
+			return exits{}, false // the second byte of pop r8…r15: a probe there would break the program
+		}
 		at = begin + len(restore)
 		switch rest := code[at:]; {
 		case bytes.HasPrefix(rest, []byte{0xc3}): // ret

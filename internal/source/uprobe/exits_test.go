@@ -28,6 +28,7 @@ func TestExits(t *testing.T) {
 		{"the stack is aligned", "4157 4156 53 50 4883c408 5b 415e 415f c3", []uint64{10}, nil, true},
 		{"nothing is saved", "4889f8 c3", nil, nil, false},
 		{"one register is saved", "53 90 5b c3", nil, nil, false},
+		{"in the middle of an instruction", "4154 55 90 415d 415c c3", nil, nil, false},
 		{"it never returns", prologue + "ebfe", nil, nil, false},
 		{"empty", "", nil, nil, false},
 	} {
