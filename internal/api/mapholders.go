@@ -141,8 +141,9 @@ func (m *mapLines) addSites(out []mapHolder, at map[string]int, drawn [][5]uint6
 		if m.tensor != nil {
 			s.Tensor = m.tensor(b)
 		}
-		h := &out[at[m.place(b)]]
-		h.Sites = append(h.Sites, s)
+		if i, ok := at[m.place(b)]; ok {
+			out[i].Sites = append(out[i].Sites, s)
+		}
 	}
 }
 
