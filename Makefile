@@ -4,6 +4,7 @@
 GO      ?= go
 PREFIX  ?= /usr/local
 DESTDIR ?=
+BIN     ?= bin
 SHARE    = $(DESTDIR)$(PREFIX)/share
 T       ?= 1m
 LDFLAGS = $(shell tools/version -x)
@@ -144,7 +145,7 @@ bench: ## print the measurements that the docs quote, as ratios
 docs: ## write the generated pages of docs/, and what the README shows, anew
 	$(GO) test ./cmd/ttmon ./cmd/ttmon-sim ./internal/metric ./internal/wire ./internal/view/text ./internal/view/bankmap ./internal/view/runtext ./internal/view/tui/top \
 	  -run 'TestDocs|TestAliasPages|TestFieldsPage|TestSchemaFile|TestReadme' -update
-	$(GO) test ./cmd/ttmond ./cmd/ttmon-server -run TestManual -update
+	$(GO) test ./cmd/ttmond ./cmd/ttmon-server -run 'TestManual|TestCompletionFiles' -update
 
 .PHONY: film
 film: ## record the animation of the README again, from a terminal on a simulated host (needs tmux and FUSE)
@@ -160,10 +161,15 @@ deps: ## write the list of packages that each program links (cmd/*/deps.txt) aga
 install: ## install below PREFIX; ALIASES=1 also as tt-smi and tt-nvtop
 	@tools/setup build
 	@$(MAKE) --no-print-directory build
-	install -Dm755 bin/ttmon $(DESTDIR)$(PREFIX)/bin/ttmon
-	install -Dm755 bin/ttmon-sim $(DESTDIR)$(PREFIX)/bin/ttmon-sim
-	install -Dm755 bin/ttmond $(DESTDIR)$(PREFIX)/bin/ttmond
-	install -Dm755 bin/ttmon-server $(DESTDIR)$(PREFIX)/bin/ttmon-server
+	@$(MAKE) --no-print-directory install-built
+
+# The second half, for programs that are in BIN already.
+.PHONY: install-built
+install-built:
+	install -Dm755 $(BIN)/ttmon $(DESTDIR)$(PREFIX)/bin/ttmon
+	install -Dm755 $(BIN)/ttmon-sim $(DESTDIR)$(PREFIX)/bin/ttmon-sim
+	install -Dm755 $(BIN)/ttmond $(DESTDIR)$(PREFIX)/bin/ttmond
+	install -Dm755 $(BIN)/ttmon-server $(DESTDIR)$(PREFIX)/bin/ttmon-server
 	install -Dm755 internal/preload/libttmon-$(shell $(GO) env GOARCH).so $(DESTDIR)$(PREFIX)/lib/libttmon.so.1
 	ln -sf libttmon.so.1 $(DESTDIR)$(PREFIX)/lib/libttmon.so
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/include lib/include/ttmon.h lib/include/ttmon.hpp lib/include/ttmon_ledger.h
@@ -171,10 +177,13 @@ install: ## install below PREFIX; ALIASES=1 also as tt-smi and tt-nvtop
 	install -d $(SHARE)/man/man8
 	install -m644 docs/man/*.1 $(SHARE)/man/man1
 	install -m644 docs/man/*.8 $(SHARE)/man/man8
-	for p in ttmon ttmon-sim ttmond ttmon-server; do \
-	  bin/$$p completion bash >$(SHARE)/bash-completion/completions/$$p && \
-	  bin/$$p completion zsh >$(SHARE)/zsh/site-functions/_$$p && \
-	  bin/$$p completion fish >$(SHARE)/fish/vendor_completions.d/$$p.fish || exit 1; done
+	install -m644 packaging/completion/ttmond.bash $(SHARE)/bash-completion/completions/ttmond
+	install -m644 packaging/completion/_ttmond $(SHARE)/zsh/site-functions/_ttmond
+	install -m644 packaging/completion/ttmond.fish $(SHARE)/fish/vendor_completions.d/ttmond.fish
+	for p in ttmon ttmon-sim ttmon-server; do \
+	  $(BIN)/$$p completion bash >$(SHARE)/bash-completion/completions/$$p && \
+	  $(BIN)/$$p completion zsh >$(SHARE)/zsh/site-functions/_$$p && \
+	  $(BIN)/$$p completion fish >$(SHARE)/fish/vendor_completions.d/$$p.fish || exit 1; done
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	for u in packaging/systemd/*; do \
 	  sed 's#/usr/bin/#$(PREFIX)/bin/#' $$u >$(DESTDIR)$(PREFIX)/lib/systemd/system/$${u##*/}; done
@@ -182,20 +191,21 @@ install: ## install below PREFIX; ALIASES=1 also as tt-smi and tt-nvtop
 	install -m644 packaging/grafana/*.json $(SHARE)/ttmon/grafana
 	install -m644 packaging/prometheus/ttmon.rules.yml packaging/prometheus/ttmon.sums.yml $(SHARE)/ttmon/prometheus
 	install -m755 packaging/slurm/*.sh $(SHARE)/ttmon/slurm
-	HOME=/nonexistent bin/ttmond --check-config --config /dev/null | sed -E 's/^([a-z_]+ = )/#\1/' >$(SHARE)/ttmon/ttmond.toml
+	HOME=/nonexistent $(BIN)/ttmond --check-config --config /dev/null | sed -E 's/^([a-z_]+ = )/#\1/' >$(SHARE)/ttmon/ttmond.toml
+	HOME=/nonexistent $(BIN)/ttmon-server --system --check-config --config /dev/null | sed -E 's/^([a-z_]+ = )/#\1/' >$(SHARE)/ttmon/ttmon-server.toml
 	printf '%s\n' 'Name: ttmon' 'Description: account of a program'"'"'s Tenstorrent device memory' "Version: $$(tools/version)" \
 	  'Libs: -L$(PREFIX)/lib -lttmon' 'Cflags: -I$(PREFIX)/include' >$(DESTDIR)$(PREFIX)/lib/pkgconfig/ttmon.pc
 	install -Dm644 packaging/sysusers/ttmon-server.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/ttmon-server.conf
 	if [ "$(ALIASES)" = 1 ]; then \
 	  install -m644 docs/man/aliases/*.1 $(SHARE)/man/man1; \
 	  for a in tt-smi tt-nvtop; do ln -sf ttmon $(DESTDIR)$(PREFIX)/bin/$$a; \
-	    bin/ttmon completion bash --alias $$a >$(SHARE)/bash-completion/completions/$$a && \
-	    bin/ttmon completion zsh --alias $$a >$(SHARE)/zsh/site-functions/_$$a && \
-	    bin/ttmon completion fish --alias $$a >$(SHARE)/fish/vendor_completions.d/$$a.fish || exit 1; done; fi
+	    $(BIN)/ttmon completion bash --alias $$a >$(SHARE)/bash-completion/completions/$$a && \
+	    $(BIN)/ttmon completion zsh --alias $$a >$(SHARE)/zsh/site-functions/_$$a && \
+	    $(BIN)/ttmon completion fish --alias $$a >$(SHARE)/fish/vendor_completions.d/$$a.fish || exit 1; done; fi
 
 .PHONY: uninstall
 uninstall: ## remove what make install put below PREFIX; configuration and history stay
-	for p in ttmon ttmon-sim ttmond; do \
+	for p in ttmon ttmon-sim ttmond ttmon-server; do \
 	  rm -f $(DESTDIR)$(PREFIX)/bin/$$p $(SHARE)/man/man[18]/$$p.[18] $(SHARE)/man/man[18]/$$p-*.[18] \
 	    $(SHARE)/bash-completion/completions/$$p $(SHARE)/zsh/site-functions/_$$p $(SHARE)/fish/vendor_completions.d/$$p.fish; done
 	for a in tt-smi tt-nvtop; do if [ "$$(readlink $(DESTDIR)$(PREFIX)/bin/$$a)" = ttmon ]; then \
@@ -204,6 +214,7 @@ uninstall: ## remove what make install put below PREFIX; configuration and histo
 	rm -f $(DESTDIR)$(PREFIX)/lib/libttmon.so $(DESTDIR)$(PREFIX)/lib/libttmon.so.1 $(DESTDIR)$(PREFIX)/lib/pkgconfig/ttmon.pc
 	cd lib/include && for f in *; do rm -f $(DESTDIR)$(PREFIX)/include/$$f; done
 	cd packaging/systemd && for u in *; do rm -f $(DESTDIR)$(PREFIX)/lib/systemd/system/$$u; done
+	rm -f $(DESTDIR)$(PREFIX)/lib/sysusers.d/ttmon-server.conf
 	rm -rf $(SHARE)/ttmon
 
 .PHONY: package

@@ -1,0 +1,15 @@
+# Made from the flags of ttmond: go test ./cmd/ttmond -run TestCompletionFiles -update
+complete -c ttmond -f
+complete -c ttmond -l alloc-socket -r -F -d 'where old clients report'
+complete -c ttmond -l check-config -d 'check the configuration, print it in full, and exit'
+complete -c ttmond -l config -r -F -d 'configuration FILE'
+complete -c ttmond -l firmware -x -a 'off table full' -d 'what to read of the chips\' firmware: off|table|full'
+complete -c ttmond -l help -s h -d 'print this and exit'
+complete -c ttmond -l no-uprobe -d 'do not watch the allocators of programs through the kernel'
+complete -c ttmond -l root -x -a '(__fish_complete_directories)' -d 'the host\'s root directory, if it is not /'
+complete -c ttmond -l socket -r -F -d 'where the API is'
+complete -c ttmond -l state-dir -x -a '(__fish_complete_directories)' -d 'where state is kept'
+complete -c ttmond -l takeover -d 'take the place of a running ttmond'
+complete -c ttmond -l uprobe-waits -d 'see what programs enqueue and wait for, too, at some microseconds a call'
+complete -c ttmond -l verbose -s v -d 'log more'
+complete -c ttmond -l version -d 'print the version and exit'
