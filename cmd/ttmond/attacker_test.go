@@ -44,7 +44,7 @@ type place struct{ alloc, api string }
 var attacks = map[string]func(place) error{
 	"reporter":    reporter,
 	"paths":       attackPaths,
-	"heirs":       attackHeirs,
+	"inherited":   attackInherited,
 	"forks":       attackForks,
 	"dumps":       attackDumps,
 	"mappings":    attackMappings,

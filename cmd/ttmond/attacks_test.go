@@ -47,9 +47,9 @@ func attackWriter(place) error {
 	}
 }
 
-// attackHeirs: a parent that exits while its children write on the connection
+// attackInherited: a parent that exits while its children write on the connection
 // that they inherited.
-func attackHeirs(p place) error {
+func attackInherited(p place) error {
 	if os.Getenv("ATTACK_DEPTH") == "" {
 		ready()
 		for range 6 {

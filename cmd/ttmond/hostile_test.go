@@ -25,7 +25,7 @@ func TestHostile(t *testing.T) {
 		attacks []string
 		expect  []string // in the daemon's log
 	}{
-		{attacks: []string{"heirs", "forks", "deaths"}},
+		{attacks: []string{"inherited", "forks", "deaths"}},
 		{attacks: []string{"dumps", "mappings", "noise"}},
 		{attacks: []string{"devices", "device-zero", "flood"}},
 		{attacks: []string{"slow-reads", "unread", "api"}, expect: []string{"budget=api_", "budget=unread_bytes"}},
