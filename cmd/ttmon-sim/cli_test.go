@@ -259,7 +259,7 @@ func TestPrivilege(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	exe := filepath.Join(dir, "ttmon-sim") // where nobody may read it
+	exe := filepath.Join(dir, "ttmon-sim") // where no user may read it
 	self, _ := os.Executable()
 	if out, err := exec.Command("cp", self, exe).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

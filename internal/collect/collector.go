@@ -24,10 +24,10 @@ const Marker = proc.Marker
 
 // Options are the choices of a Collector. The zero Options are good.
 type Options struct {
-	// Patience is how long devices may take to answer, all together; 0 stands
-	// for DefaultPatience. Processes that do not answer, and devices between
+	// Timeout is how long devices may take to answer, all together; 0 stands
+	// for DefaultTimeout. Processes that do not answer, and devices between
 	// two snapshots, get a third of it.
-	Patience time.Duration
+	Timeout time.Duration
 	// FullScan is how often all of /proc is looked through for programs that
 	// account for chips in a container of their own without having a device
 	// open (mock runs); 0 stands for never.
@@ -62,8 +62,8 @@ type Options struct {
 	Exits func() []model.Exit
 }
 
-// DefaultPatience is such that a command answers within a second.
-const DefaultPatience = 700 * time.Millisecond
+// DefaultTimeout is such that a command answers within a second.
+const DefaultTimeout = 700 * time.Millisecond
 
 // Collector makes snapshots of one host. Rates, CPU shares and heartbeats are
 // told from one snapshot to the next; between two that are far apart it reads
@@ -107,8 +107,8 @@ type Collector struct {
 // New returns a collector of the host below root. It reads little; devices
 // are looked at by Collect.
 func New(root hostfs.Root, opts Options) *Collector {
-	if opts.Patience == 0 {
-		opts.Patience = DefaultPatience
+	if opts.Timeout == 0 {
+		opts.Timeout = DefaultTimeout
 	}
 	if opts.Origin == "" {
 		opts.Origin = model.Direct
@@ -116,7 +116,7 @@ func New(root hostfs.Root, opts Options) *Collector {
 	c := &Collector{
 		origin: opts.Origin, pods: opts.Pods, alerts: opts.Alerts,
 		root:      root,
-		patience:  opts.Patience,
+		patience:  opts.Timeout,
 		driver:    kmd.New(root),
 		processes: proc.New(root),
 		idle:      map[string]*idlePower{},

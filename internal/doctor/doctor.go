@@ -58,7 +58,7 @@ func snapshot(h *host.Host) *model.Snapshot {
 	if s, _ := h.Ask(ctx); s != nil { // why not is said about the daemon
 		return s
 	}
-	c := collect.New(h.Root, collect.Options{Patience: devices, Thresholds: h.Thresholds()})
+	c := collect.New(h.Root, collect.Options{Timeout: devices, Thresholds: h.Thresholds()})
 	defer c.Close()
 	return c.Collect(ctx)
 }

@@ -158,7 +158,7 @@ func (h *Host) Next(ctx context.Context) (*model.Snapshot, error) {
 	}
 	if h.direct == nil {
 		h.direct = collect.New(h.Root, collect.Options{
-			Patience: h.Timeout, Thresholds: h.Thresholds(), Ledgers: track.Options{Remove: h.Root == (hostfs.Root{})},
+			Timeout: h.Timeout, Thresholds: h.Thresholds(), Ledgers: track.Options{Remove: h.Root == (hostfs.Root{})},
 		})
 	}
 	return h.direct.Collect(ctx), nil

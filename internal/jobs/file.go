@@ -51,7 +51,7 @@ func Open(dir string, report func(error)) *Book {
 		err = fmt.Errorf("it is %q, not %s", d.Schema, schema)
 	}
 	if err != nil {
-		report(fmt.Errorf("reading the jobs in %s, which begin anew: %w", b.file.path, err))
+		report(fmt.Errorf("reading the jobs in %s, starting with an empty list: %w", b.file.path, err))
 		_ = os.Rename(b.file.path, b.file.path+".unreadable")
 		return b
 	}

@@ -70,7 +70,7 @@ type Device struct {
 	Index int             `json:"index"`
 	BusID string          `json:"bus_id,omitempty"`
 	Board string          `json:"board,omitempty"`
-	Peaks map[string]Peak `json:"peaks"` // by pool; without what nobody accounted for
+	Peaks map[string]Peak `json:"peaks"` // by pool; without what no source accounted for
 }
 
 // Peak is the most that was seen.
@@ -81,7 +81,7 @@ type Peak struct {
 }
 
 // Peak is the most that was seen of a pool, which is at least that much: it is
-// looked at once a second. Missing where no source accounts for it.
+// sampled once a second. Missing where no source accounts for it.
 func (d *Device) Peak(pool string) model.Bytes {
 	p, ok := d.Peaks[pool]
 	if !ok {

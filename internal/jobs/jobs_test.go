@@ -46,7 +46,7 @@ func TestPeak(t *testing.T) {
 		t.Errorf("%+v", j.Devices)
 	}
 	if _, known := j.Devices[0].Peaks["l1"]; known {
-		t.Error("a peak of what nobody accounted for")
+		t.Error("a peak of what no source accounted for")
 	}
 }
 
@@ -74,7 +74,7 @@ func TestRevive(t *testing.T) {
 	}
 }
 
-// Whoever says to be in another's job gets a record of their own, and not many.
+// A process that claims to be in another user's job gets a record of its own, and not many.
 func TestLiars(t *testing.T) {
 	b := New()
 	crowd := []model.Process{process(1, 1000, "7", "", 10)}
@@ -93,7 +93,7 @@ func TestLiars(t *testing.T) {
 		b.Observe(at(1+i, process(100+i, 666, strconv.Itoa(10000+i), "", 1)))
 	}
 	if list := b.Find(Query{UID: &honest}); len(list) != 1 {
-		t.Error("somebody's many jobs pushed another's out")
+		t.Error("the many jobs of one user pushed out another's")
 	}
 }
 
@@ -118,7 +118,7 @@ func TestForgedJob(t *testing.T) {
 		b.Observe(at(1, forged, alone))
 	}
 	if list := b.Find(Query{IDs: []string{"8"}}); len(list) != 1 || list[0].From != model.JobOfEnviron {
-		t.Errorf("a job that nobody else speaks of: %+v", list)
+		t.Errorf("a job that no other process is in: %+v", list)
 	}
 }
 

@@ -49,7 +49,7 @@ func newBackground(c Config, may memoryBudget, log *slog.Logger, l *ledger.Ledge
 	}
 	b.firmware, b.kernelLog = newFirmware(c, log), kmsg.New(hostfs.At(c.Root))
 	b.collector = collect.New(hostfs.At(c.Root), collect.Options{
-		Patience: c.Collect.Patience.Duration, Thresholds: c.Conditions,
+		Timeout: c.Collect.Patience.Duration, Thresholds: c.Conditions,
 		Sources: []collect.Source{{Name: "alloc", Claims: b.reports.Claims}, {Name: "uprobe", Claims: watched.Claims, Find: watched.find}}, FullScan: fullScan,
 		Origin: model.Daemon, Pods: b.pods.current,
 		Ledgers: track.Options{Remove: true, All: true, Patience: time.Minute, Memory: may.ledgers}, Ended: b.ledgerLeft,

@@ -94,7 +94,7 @@ func Default() Config {
 		Firmware:   firmware.Off,
 		Alloc:      allocConfig{Socket: allocsock.DefaultPath, Mode: "0666", MaxBuffers: ledger.DefaultMaxBuffers, Keeper: true},
 		API:        apiConfig{Socket: "/run/ttmon/ttmond.sock", Mode: "0666"},
-		Collect:    collectConfig{Interval: daemon.Duration{Duration: time.Second}, Patience: daemon.Duration{Duration: collect.DefaultPatience}},
+		Collect:    collectConfig{Interval: daemon.Duration{Duration: time.Second}, Patience: daemon.Duration{Duration: collect.DefaultTimeout}},
 		Conditions: assess.Default(),
 		Kubernetes: defaultKubernetes(),
 		Uprobe:     uprobeConfig{Enabled: true, Libraries: []string{}, Limit: uprobe.DefaultLimit},

@@ -88,7 +88,7 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// follow are the blocks that somebody knows who is told records only.
+// follow are the blocks known to a reader of records only.
 func follow(t *testing.T, r *Reader) (c *Cursor, live map[uint32]map[uint64]blocks.Block, gaps int) {
 	t.Helper()
 	live = map[uint32]map[uint64]blocks.Block{}

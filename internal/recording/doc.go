@@ -5,7 +5,7 @@
 //
 // Its place in the flow: ttmon record, ttmon run --record and ttmond write it;
 // ttmon replay, diff and export read it. It stands where a source of snapshots
-// stands for whoever shows them.
+// stands for the viewer.
 //
 // # The file
 //
@@ -24,7 +24,7 @@
 // last whole block. A file appears under its name with its header whole.
 //
 // A block whose checksum is wrong is passed over, and so is all up to the next key
-// block; where a header leads astray, the next whole block is searched (mend.go).
+// block; where a header leads astray, the next whole block is searched (resync.go).
 // Who reads records is told of it by an event and by the end of all processes, and
 // gets what the key block restates as if it happened then.
 //

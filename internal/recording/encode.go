@@ -20,7 +20,7 @@ const (
 	keyMinBytes = 4 << 20 // after so much that would have to be read for a moment
 )
 
-// Encoder turns what happens into blocks. Times that go back are taken for the
+// Encoder turns what happens into blocks. Times that go back count as the
 // last one: who needs them in order sorts before. It belongs to one goroutine.
 type Encoder struct {
 	pack  *packer
@@ -91,7 +91,7 @@ func (e *Encoder) put(kind Kind, t time.Time, body []byte) error {
 		return nil
 	}
 	if _, err := e.state.apply(kind, ns, body); err != nil {
-		return err // what nobody could read is not written
+		return err // what no reader could read is not written
 	}
 	e.append(kind, ns, body)
 	e.told = e.told || kind == KindEvent

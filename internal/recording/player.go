@@ -280,7 +280,7 @@ func (p *Player) Jump(forward bool) (Mark, bool) {
 }
 
 // Events are the events of a recording, and the places where it is damaged. Only
-// they are looked at.
+// they are read.
 func (r *Reader) Events() (out []Mark, err error) {
 	err = r.scan(scan{}, func(kind Kind, ns int64, body []byte) error {
 		if kind != KindEvent {

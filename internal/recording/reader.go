@@ -35,7 +35,7 @@ type Reader struct {
 
 // Open opens a recording. One without blocks yet is none the less one.
 func Open(path string) (*Reader, error) {
-	// To open a fifo would wait until somebody writes into it.
+	// To open a fifo would wait for a writer.
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (r *Reader) Refresh() error {
 		}
 		b, ok := parseBlock(h[:], r.next)
 		if n := len(r.blocks); !ok || b.end() > size || n > 0 && b.first < r.blocks[n-1].last {
-			if !r.mend(size) {
+			if !r.resync(size) {
 				break
 			}
 			continue
@@ -335,7 +335,7 @@ func (c *Cursor) load(limit int64) (bool, error) {
 	return false, io.EOF
 }
 
-// restart drops what a key block tells anew.
+// restart drops what a key block repeats.
 func (c *Cursor) restart() {
 	meta := c.Meta
 	*c.State = *newState()

@@ -367,8 +367,8 @@ func FuzzReader(f *testing.F) {
 	ok(f, err)
 	f.Add(whole, true)
 	f.Add(whole[:fileHeader], false)
-	f.Fuzz(func(t *testing.T, b []byte, mend bool) {
-		if mend {
+	f.Fuzz(func(t *testing.T, b []byte, damaged bool) {
+		if damaged {
 			fix(b)
 		}
 		r, err := NewReader(bytes.NewReader(b), func() (int64, error) { return int64(len(b)), nil })

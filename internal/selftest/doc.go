@@ -5,5 +5,5 @@
 // them all.
 //
 // It changes nothing on the host. It opens a device only through a program that
-// the user named and agreed to, and never one that somebody uses unless told to.
+// the user named and agreed to, and never one that is in use unless told to.
 package selftest

@@ -15,7 +15,7 @@ import (
 	"github.com/ttmon/ttmon/internal/selftest/report"
 )
 
-// traces is what would show that somebody touched a device: the driver's list of
+// traces is what would show that a process touched a device: the driver's list of
 // openers, its reference count, the power states, the heartbeats. Reading them
 // touches nothing.
 type traces struct {
@@ -108,7 +108,7 @@ func powerRow(before, after traces) report.Row {
 	}
 	out.Witness, out.Verdict, out.Note = "changed", report.Unknown, "a program that uses a device may have done that"
 	if sameOpeners(before, after) {
-		out.Verdict, out.Note = report.Wrong, "nobody else used a device meanwhile"
+		out.Verdict, out.Note = report.Wrong, "no other process used a device meanwhile"
 	}
 	return out
 }
@@ -190,7 +190,7 @@ func (t *test) descriptors(who string, pid int) report.Row {
 	folder := t.root.Path(fmt.Sprintf("/proc/%d/fd", pid))
 	names, err := os.ReadDir(folder)
 	if err != nil {
-		out.Witness, out.Verdict, out.Note = "", report.Unknown, "they may not be looked at by this user"
+		out.Witness, out.Verdict, out.Note = "", report.Unknown, "this user may not read them"
 		return out
 	}
 	for _, name := range names {

@@ -175,7 +175,7 @@ func (s stage) String() string {
 	}
 }
 
-// stage decides where the program runs: on a board that nobody uses, or without
+// stage decides where the program runs: on a board that is not in use, or without
 // one where the environment says so. As in tt-metal, a simulator of the chip
 // comes before mock mode.
 func (t *test) stage(ctx context.Context) (stage, error) {

@@ -27,7 +27,7 @@ type Options struct {
 	Flags   []string // of all commands, for ttmon started by the test
 
 	// Python has ttnn in it; empty: no program is run. Only are the devices it
-	// may open: none named means one that nobody uses.
+	// may open: none named means one that is not in use.
 	Python string
 	Only   selection.Selection
 	// Official is Tenstorrent's tt-smi, which wakes chips; empty: it is not run.
@@ -67,7 +67,7 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 	defer h.Close()
 	t := &test{
 		Options: o, root: h.Root, host: h, isRoot: os.Geteuid() == 0, program: o.Program, flags: o.Flags,
-		direct: collect.New(h.Root, collect.Options{Patience: time.Second, Thresholds: h.Thresholds()}),
+		direct: collect.New(h.Root, collect.Options{Timeout: time.Second, Thresholds: h.Thresholds()}),
 	}
 	defer t.direct.Close()
 	begun := time.Now()

@@ -197,14 +197,14 @@ func TestBeatRow(t *testing.T) {
 
 func TestPowerRow(t *testing.T) {
 	asleep, awake := map[string]string{"power_state": "D3hot"}, map[string]string{"power_state": "D0"}
-	nobody, somebody := map[int][]string{0: nil}, map[int][]string{0: {"42"}}
+	closed, open := map[int][]string{0: nil}, map[int][]string{0: {"42"}}
 	for name, tt := range map[string]struct {
 		before, after traces
 		want          report.Verdict
 	}{
-		"unchanged":            {traces{power: asleep, openers: nobody}, traces{power: asleep, openers: nobody}, report.Right},
-		"woken by nobody else": {traces{power: asleep, openers: nobody}, traces{power: awake, openers: nobody}, report.Wrong},
-		"woken by a program":   {traces{power: asleep, openers: nobody}, traces{power: awake, openers: somebody}, report.Unknown},
+		"unchanged":                 {traces{power: asleep, openers: closed}, traces{power: asleep, openers: closed}, report.Right},
+		"woken by no other process": {traces{power: asleep, openers: closed}, traces{power: awake, openers: closed}, report.Wrong},
+		"woken by a program":        {traces{power: asleep, openers: closed}, traces{power: awake, openers: open}, report.Unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := powerRow(tt.before, tt.after); got.Verdict != tt.want {

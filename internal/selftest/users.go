@@ -70,7 +70,7 @@ func deviceOf(root hostfs.Root, descriptor string) (device int, ok bool) {
 }
 
 // users compares who has a device open. Processes come and go: what differs is
-// looked at again.
+// read again.
 func (t *test) users(ctx context.Context, r *report.Report) {
 	var s *model.Snapshot
 	var wrong map[int][2]string // by device: ours and the witness's

@@ -90,7 +90,7 @@ func Default(p Paths) Config {
 	return Config{
 		StateDir: p.StateDir, Socket: p.Socket, Mode: "0666", Root: "/",
 		Conditions: assess.Default(),
-		Collect:    Collect{Interval: daemon.Duration{Duration: time.Second}, Patience: daemon.Duration{Duration: collect.DefaultPatience}},
+		Collect:    Collect{Interval: daemon.Duration{Duration: time.Second}, Patience: daemon.Duration{Duration: collect.DefaultTimeout}},
 		Moved: Moved{
 			Listen:  Listen{Address: DefaultListen},
 			Metrics: Metrics{Workloads: "auto", Compat: []string{}},

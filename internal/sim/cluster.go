@@ -66,7 +66,7 @@ func (s *server) writeCluster() error {
 	return c.Write(s.clusterSource())
 }
 
-// describe writes the descriptors anew, after devices came or went.
+// describe writes the descriptors again, after devices came or went.
 func (s *server) describe() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,8 +95,8 @@ func (s *server) dropCluster() {
 }
 
 // describe puts the descriptors into the tree. Its real ttnn programs would
-// account in the real /dev/shm, where nobody reads the tree: they are for
-// scripted workloads, and for whoever wants to look.
+// account in the real /dev/shm, where no program reads the tree: they are for
+// scripted workloads, and for users who want to look.
 func (t *Tree) describe() {
 	c, err := cluster.Of(t.host.Driver, cluster.Options{Cables: t.cables})
 	if err != nil {

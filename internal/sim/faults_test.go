@@ -124,10 +124,10 @@ func TestResetWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after := number(t, text); after >= before {
-		t.Errorf("heartbeat went from %d to %d over a reset; it must begin anew", before, after)
+		t.Errorf("heartbeat went from %d to %d over a reset; it must restart", before, after)
 	}
 	if n := number(t, mustRead(t, h, class("0", "pcie_perf_counters/slv_rd_data_word_sent0"))); n >= 4000000000 {
-		t.Errorf("counter is %d after a reset; it must begin anew", n)
+		t.Errorf("counter is %d after a reset; it must restart", n)
 	}
 }
 

@@ -318,7 +318,7 @@ func TestControlTellsMistakes(t *testing.T) {
 		{"plug 0000:41:00.0", "already"},
 		{"counters 0 nofile 5", "nofile"},
 		{"word 0 zero 1", "zero"},
-		{"kill nobody", "nobody"},
+		{"kill missing", "missing"},
 		{"driver 3.0", "cannot be simulated"},
 		{"block 0 nofile", "nofile"},
 		{"post-reset 0", "not between"},

@@ -12,7 +12,7 @@ import (
 
 // killInside ends every process in our mount namespace but ourselves. outer
 // is the namespace we were started from: if ours is the same, something is
-// badly wrong and nobody is killed.
+// badly wrong and no process is killed.
 func killInside(outer string) {
 	inner, err := os.Readlink("/proc/self/ns/mnt")
 	if err != nil || inner == outer || outer == "" {

@@ -80,7 +80,7 @@ func until(t *testing.T, what string, f func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !f(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }

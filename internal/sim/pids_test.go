@@ -68,7 +68,7 @@ func TestExitedOpenerStaysListed(t *testing.T) {
 		t.Errorf("pids %q, want the opener that is gone, %s", got, opener)
 	}
 	ctl(t, h, "kill", "stale")
-	until(t, "the heir to let go", func() bool { return mustRead(t, h, pids0) == "" })
+	until(t, "the child to close it", func() bool { return mustRead(t, h, pids0) == "" })
 	made := ctl(t, h, "opener", "0", "stale")
 	ctl(t, h, "opener", "0", "0")
 	if got := mustRead(t, h, pids0); got != "0\n"+made {

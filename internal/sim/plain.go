@@ -180,7 +180,7 @@ func (t *Tree) openers() {
 		}
 		open := openNodes(pid, prefix)
 		if len(open) > 0 && workload.IsOne(pid) {
-			continue // listed above, or an heir, whom the driver does not know
+			continue // listed above, or an inheritor, which the driver does not know
 		}
 		for _, index := range open {
 			holders[index] = append(holders[index], pid)
@@ -234,7 +234,7 @@ func (t *Tree) links() {
 }
 
 // processLinks makes proc/PID lead to the real process for those that use a
-// device, and for nobody else.
+// device, and for no other.
 func (t *Tree) processLinks(pids map[string]bool) {
 	proc := t.host.Driver.Root.Dir("proc")
 	for _, name := range proc.Names() {

@@ -42,7 +42,7 @@ type List struct {
 // Look lists what is stale: all of it, or the regions that are named by path, file
 // name or chip id. Close gives back what removing them needs.
 func Look(h *host.Host, names []string) (*List, error) {
-	c := collect.New(h.Root, collect.Options{Patience: h.Timeout, Thresholds: h.Thresholds()})
+	c := collect.New(h.Root, collect.Options{Timeout: h.Timeout, Thresholds: h.Thresholds()})
 	defer c.Close()
 	l := &List{Snapshot: c.Collect(context.Background()), reader: shm.NewReader(shm.Options{Root: h.Root, FullScan: time.Nanosecond})}
 	if err := l.look(h, names); err != nil {

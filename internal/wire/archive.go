@@ -6,7 +6,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// archive is somebody who walks over a snapshot field by field: the encoder
+// archive walks over a snapshot field by field: the encoder
 // writes what it finds, the decoder fills it in, and the test that makes the
 // schema notes what is there.
 //

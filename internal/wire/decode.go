@@ -11,7 +11,7 @@ import (
 )
 
 // decoder fills a snapshot in from a tree. The first thing that is wrong ends
-// up in err; the walk goes on, and its result is thrown away.
+// up in err; the walk continues, and its result is thrown away.
 type decoder struct {
 	tree tree
 	err  error

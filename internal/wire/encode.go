@@ -256,7 +256,7 @@ const hexDigits = "0123456789abcdef"
 
 // appendString quotes s. Whatever would do something to a terminal (control
 // and format characters) is written as \u escapes, which JSON reads back as the
-// same characters: output that is only looked at does no harm. Bytes that are
+// same characters: output that is only read does no harm. Bytes that are
 // no UTF-8 become U+FFFD.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')

@@ -272,7 +272,7 @@ func process(a archive, p *model.Process) {
 	a.endScope()
 }
 
-// reach is how to reach whoever runs a process.
+// reach is how to reach the user of a process.
 func reach(a archive, r *model.Reach) {
 	if a.maybe("reach", *r != model.Reach{}) {
 		a.begin()
@@ -339,7 +339,7 @@ func pools(a archive, b *model.PoolBytes) {
 }
 
 // worst is the bound of all the allocator's pools together, null where nothing
-// is known of them. It follows from the others: whoever reads passes over it.
+// is known of them. It follows from the others: a reader skips it.
 func worst(a archive, b *model.PoolBytes) {
 	var sum model.Sum
 	for _, p := range []model.Pool{model.DRAM, model.L1, model.L1Small, model.Trace} {

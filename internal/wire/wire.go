@@ -7,10 +7,10 @@
 //   - Numbers are numbers, in the SI or binary unit that ends the name.
 //   - Unknown is null. Next to it, the object's "missing" has an entry with the
 //     reason: "fan_rpm": "absent: the driver offers no fan on wormhole". Names of
-//     nested fields are dotted ("pcie.gen"). Only a memory figure that nobody
+//     nested fields are dotted ("pcie.gen"). Only a memory figure that no source
 //     accounts for is null without an entry: there "tracking" says why.
 //   - A memory figure is the best number there is and, next to it, its bound:
-//     "used_bytes" and "used_bound", which is "exact", "at_least" (somebody or
+//     "used_bytes" and "used_bound", which is "exact", "at_least" (a process or
 //     something is not in it) or "unsure" (it may be too high or too low). Why is
 //     told by "doubts": each has a kind for scripts, a sentence for people, and data.
 //     Both are null only where nothing is known.

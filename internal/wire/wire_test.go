@@ -25,7 +25,7 @@ var samples = map[string]func() *model.Snapshot{
 	"galaxy": sample.Galaxy, "troubles": sample.Troubles,
 }
 
-// figures compares memory figures, whose parts are nobody else's business.
+// figures compares memory figures, whose parts are unexported.
 var figures = cmp.Comparer(func(a, b model.Bytes) bool { return a == b })
 
 func TestRoundTrip(t *testing.T) {
@@ -145,7 +145,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Output that is only looked at must not reach a terminal's controls.
+// Output that is only read must not reach a terminal's controls.
 func TestHarmlessOnATerminal(t *testing.T) {
 	out := wire.Append(nil, sample.Troubles())
 	for _, bad := range []string{"\x1b", "\u202e", "\u009b", "\n", "\xff"} {
@@ -215,7 +215,7 @@ func TestDecodeIsLenientWithAge(t *testing.T) {
 }
 
 // A kind of doubt that only a newer ttmond knows is shown by its own sentence,
-// and survives being handed on. A figure without a bound is not taken for exact.
+// and survives being handed on. A figure without a bound does not count as exact.
 func TestDecodeOfNewerAndOlder(t *testing.T) {
 	got, err := wire.Decode([]byte(`{"schema":"ttmon.snapshot/1","devices":[{"index":3,
 		"doubts":[{"kind":"moonlight","text":"the moon shone","pid":7,"lumen":3}],

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// baseCommit is ttmond before it was made for hosts where somebody means harm.
+// baseCommit is ttmond before it was made for hosts with hostile users.
 const baseCommit = "7ea109c"
 
 // buildBase builds the ttmond of baseCommit, once, into the cache.

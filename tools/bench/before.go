@@ -45,7 +45,7 @@ func benchBefore(l *lab) error {
 		for round := range rounds {
 			var speed, cost [2]float64
 			for k := range 2 {
-				i := (k + round) % 2 // nobody is always the first
+				i := (k + round) % 2 // none is always the first
 				if speed[i], cost[i], err = l.fill(starts[i], c.writers, c.messages, c.batch); err != nil {
 					return err
 				}
@@ -62,7 +62,7 @@ func benchBefore(l *lab) error {
 	return nil
 }
 
-// benchBackground is the processor time of ttmonds that nobody writes to.
+// benchBackground is the processor time of ttmonds without clients.
 func benchBackground(starts []func() (*node, error)) error {
 	const seconds = 5
 	used := make([]float64, len(starts)) // ms a second

@@ -21,7 +21,7 @@ func benchKilled(l *lab) error {
 		return fmt.Sprintf("median %.2f s, worst %.2f s", list[len(list)/2].Seconds(), list[len(list)-1].Seconds())
 	}
 	fmt.Printf("killed %d times: the last sample is older than the kill by %s\n", len(r.Lost), seconds(r.Unseen))
-	fmt.Printf("of what had been shown to somebody is lost: %s\n", seconds(r.Lost))
+	fmt.Printf("of what had been shown is lost: %s\n", seconds(r.Lost))
 	fmt.Printf("history answers again after the start: %s\n", seconds(r.Opened))
 	fmt.Printf("events answered before a kill: %d, not there afterwards: %d\n", r.Events, len(r.Missing))
 	return nil

@@ -76,7 +76,7 @@ func (l *lab) sweeps(w io.Writer, processes int) error {
 		fmt.Fprintf(w, "%s\t%d\t%.0f\t%.3f %%\t%.2f\t\n", what, processes, float64(d.Nanoseconds())/1e3, 100*d.Seconds()/memPause.Seconds(), float64(d)/float64(base))
 	}
 	row("floor: read the bytes", base)
-	row("ttmon, nobody allocates", cpuOf(func() { reader.Read(nil) }))
+	row("ttmon, no allocations", cpuOf(func() { reader.Read(nil) }))
 	stop := keepBusy(writers[0])
 	row("ttmon, every region changes", cpuOf(func() { reader.Read(nil) }))
 	stop()
@@ -136,7 +136,7 @@ func awaitLines(file string, n int) error {
 }
 
 // keepBusy lets a writer change every region between two sweeps, from a
-// process whose CPU time is not ours.
+// process whose CPU time is not counted here.
 func keepBusy(in io.Writer) (stop func()) {
 	var script strings.Builder
 	for id := range memChips {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// recordWatched measures what it costs that somebody follows the allocations of
+// recordWatched measures the cost of following the allocations of
 // an unmodified program: ttmond, the program, and the recorder, at 10 000
 // allocations and as many frees a second.
 func (l *lab) recordWatched() error {
@@ -58,7 +58,7 @@ func (l *lab) recordWatched() error {
 		return err
 	}
 	fmt.Printf("10,000 allocations and 10,000 frees a second of an unmodified program:\n")
-	fmt.Printf("  nobody follows:        ttmond %.1f %% of a core, the program %.0f ns for both\n", alone, hit)
+	fmt.Printf("  no follower:           ttmond %.1f %% of a core, the program %.0f ns for both\n", alone, hit)
 	fmt.Printf("  ttmon record follows:  ttmond %.1f %% of a core, the program %.0f ns for both; the recorder %.1f %%, %.1f KB/s\n",
 		with, hitWith, (after-before).Seconds()/pacedSeconds*100, float64(size(file)-bytes)/pacedSeconds/1e3)
 	return nil
@@ -103,7 +103,7 @@ func (n *node) watches(pid int) error {
 	return fmt.Errorf("it never saw process %s", strconv.Itoa(pid))
 }
 
-// followed waits until somebody follows allocations.
+// followed waits until a client follows allocations.
 func (n *node) followed() error {
 	for range 200 {
 		var state struct {
@@ -122,5 +122,5 @@ func (n *node) followed() error {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	return fmt.Errorf("nobody follows the ttmond at %s", n.api)
+	return fmt.Errorf("no client follows the ttmond at %s", n.api)
 }

@@ -68,7 +68,7 @@ func newTab() (ctx context.Context, stop func(), err error) {
 	return ctx, func() { cancel(); end() }, nil
 }
 
-// freeAddress is one that nobody listens on.
+// freeAddress is one without a listener.
 func freeAddress() (string, error) {
 	probe, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/ttmon/ttmon/internal/selftest/report"
 )
 
-// maxReport bounds the report in a bundle, which strangers send: 32 boards make
+// maxReport bounds the report in a bundle, which other people send: 32 boards make
 // half a megabyte.
 const maxReport = 16 << 20
 
@@ -125,7 +125,7 @@ func metal(r *report.Report) string {
 	return r.Metal + " (" + r.ProgramOn + ")"
 }
 
-// cell makes text of a stranger fit for a table in Markdown.
+// cell makes untrusted text fit for a table in Markdown.
 func cell(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || strings.ContainsRune("|<>`[]", r) {

@@ -38,7 +38,7 @@ const ledgerBytes = 128 << 20
 // New returns the host below a root directory.
 func New(root string, c server.Collect, conditions assess.Thresholds, log *slog.Logger) *Host {
 	return &Host{cfg: c, root: hostfs.At(root), log: log, collector: collect.New(hostfs.At(root), collect.Options{
-		Patience: c.Patience.Duration, Thresholds: conditions, Ledgers: track.Options{Patience: time.Minute, Memory: budget.Limit{PerUID: ledgerBytes, All: ledgerBytes}},
+		Timeout: c.Patience.Duration, Thresholds: conditions, Ledgers: track.Options{Patience: time.Minute, Memory: budget.Limit{PerUID: ledgerBytes, All: ledgerBytes}},
 	})}
 }
 

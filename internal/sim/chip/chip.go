@@ -8,7 +8,7 @@ import (
 )
 
 // Now is the moment of a read. The two clocks differ in a frozen host only:
-// there the physics stand still while the firmware's heartbeat goes on.
+// there the physics stand still while the firmware's heartbeat continues.
 type Now struct {
 	Physics time.Duration // since the host started
 	Beat    time.Duration

@@ -138,7 +138,7 @@ func TestTraffic(t *testing.T) {
 	}
 	c.SetCounters(-1, -1, 0, at(0))
 	c.SetTraffic(3.2e9, 6.4e8, at(50*time.Millisecond)) // in the middle of a step
-	c.SetTraffic(3.2e9, 6.4e8, at(70*time.Millisecond)) // and once more: nothing is lost or counted twice
+	c.SetTraffic(3.2e9, 6.4e8, at(70*time.Millisecond)) // and again: nothing is lost or counted twice
 	to := at(10*time.Second + 50*time.Millisecond)
 	for _, tt := range []struct {
 		name string

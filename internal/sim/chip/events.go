@@ -44,7 +44,7 @@ func (c *Chip) SetTraffic(toDevice, fromDevice float64, now Now) {
 }
 
 // rebase moves what was counted so far into the counters, up to now and not
-// only to the last step, and goes on at the given bytes per second.
+// only to the last step, and continues at the given bytes per second.
 func (c *Chip) rebase(now Now, rates [2]float64) {
 	c.catchUp(now)
 	for i := range c.counters {

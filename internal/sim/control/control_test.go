@@ -53,7 +53,7 @@ at 500ms set 0 tt_aiclk "a b" ''
 	}
 }
 
-func TestPlayGoesOnAfterMistakes(t *testing.T) {
+func TestPlayContinuesAfterMistakes(t *testing.T) {
 	h := newHost(t, "n150")
 	steps, err := ParseScript(strings.NewReader("hang 7\nhang 0\n"))
 	if err != nil {

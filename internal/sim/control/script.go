@@ -87,7 +87,7 @@ func fields(line string) (words []string, err error) {
 }
 
 // Play carries out a script until it is over or ctx ends. What goes wrong is
-// logged; the rest goes on.
+// logged; the rest continues.
 func (h *Host) Play(ctx context.Context, steps []Step) {
 	start := time.Now()
 	for _, s := range steps {

@@ -87,7 +87,7 @@ func (d *Device) since(wh, bh Version) Version {
 }
 
 // bind makes the device's files under an index and a hwmon number. driver.mu
-// is held (or nobody else knows the driver yet).
+// is held (or the driver is not shared yet).
 func (d *Device) bind(index, hwmon int) {
 	d.bindNode(index, hwmon)
 	if !d.isDead() { // whose firmware does not answer: the driver makes no telemetry

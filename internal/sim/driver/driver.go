@@ -28,7 +28,7 @@ type Options struct {
 type Driver struct {
 	Root *tree.Dir // holds sys, proc and dev
 	// OnChange is called, with no lock held, after Places may have changed.
-	// It must be set before anybody else uses the driver; nil is nobody.
+	// It must be set before anybody else uses the driver; nil: none.
 	OnChange func()
 
 	major  int
@@ -113,7 +113,7 @@ func freeMajor(used []int) int {
 }
 
 // load makes the module's files and binds every device that is plugged in.
-// d.mu is held, or nobody else knows d yet.
+// d.mu is held, or d is not shared yet.
 func (d *Driver) load(v Version) {
 	d.version = v
 	d.module()
@@ -236,7 +236,7 @@ func (d *Driver) SetWork(index int, load float64) {
 	}
 }
 
-// SetOpeners says who has a node open, newest first, where nobody can tell us
+// SetOpeners says who has a node open, newest first, where no source reports it
 // of each open: in a plain tree. Made-up openers stay.
 func (d *Driver) SetOpeners(index int, pids []int) {
 	dev, err := d.Device(strconv.Itoa(index))

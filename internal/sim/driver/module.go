@@ -82,7 +82,7 @@ func (d *Driver) unrelatedHwmon() int {
 	}
 	const bdf = "0000:40:18.3"
 	dir := "devices/pci0000:40/" + bdf
-	d.sensor = &function{at: dir, vendor: 0x1022, device: 0x1463, class: 0x060000, node: -1, cpus: "0", driver: nobody}
+	d.sensor = &function{at: dir, vendor: 0x1022, device: 0x1463, class: 0x060000, node: -1, cpus: "0", driver: noDriver}
 	pci := d.sensor.add(d.Root)
 	mon := pci.Dir("hwmon").Dir("hwmon0")
 	mon.Add("name", tree.Text("k10temp"))

@@ -13,7 +13,7 @@ import (
 
 // Opener is one open file description of a device node. The driver keeps the
 // process that called open(2), by its thread group leader, until the last
-// descriptor is closed, whoever holds it by then.
+// descriptor is closed, by any holder.
 type Opener struct {
 	PID     int     // as the simulation sees it; 0 for one made up as invisible
 	Comm    string  // at the time of open

@@ -88,7 +88,7 @@ func (d *Device) port() *function {
 	rootBus, _ := strconv.ParseUint(d.addr.bridge[5:7], 16, 8)
 	f := &function{
 		at: "devices/" + d.addr.root + "/" + d.addr.bridge, vendor: 0x1022, device: 0x14AB, class: 0x060400,
-		irq: 32 + d.slot, ports: &[2]uint8{uint8(rootBus), uint8(d.addr.bus)}, bars: d.bars(), driver: nobody,
+		irq: 32 + d.slot, ports: &[2]uint8{uint8(rootBus), uint8(d.addr.bus)}, bars: d.bars(), driver: noDriver,
 	}
 	f.node, f.cpus = d.numa()
 	f.link = func() (now, most link) {
@@ -144,8 +144,8 @@ func (d *Device) appear() {
 	}
 }
 
-// nobody is the driver of a function without one.
-func nobody() string { return "" }
+// noDriver is the driver of a function without one.
+func noDriver() string { return "" }
 
 func (d *Device) writableText(name, text string) *tree.File {
 	f := d.constant(name, text)

@@ -9,7 +9,7 @@ import (
 const Forever = time.Duration(-1)
 
 // Reset is what a reset tool does: reads wait while it executes, fail until
-// the post-reset step, and then find counters and heartbeat begun anew. A
+// the post-reset step, and then find counters and heartbeat restarted. A
 // window of Forever is a tool that died before its last step; fails leaves
 // the chip off the bus. Reset returns at once.
 func (d *Device) Reset(execute, between time.Duration, fails bool) error {

@@ -110,7 +110,7 @@ func TestScriptThatEnds(t *testing.T) {
 				break
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("%s: process %s goes on", script, pid)
+				t.Fatalf("%s: process %s still runs", script, pid)
 			}
 		}
 	}

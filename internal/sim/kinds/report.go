@@ -108,7 +108,7 @@ func parseReport(p workload.Params) (reportSettings, error) {
 }
 
 // report plays a program with the old instrumentation: it says what it
-// allocates, and blocks when nobody listens, as those do.
+// allocates, and blocks without a listener, as those do.
 func report(ctx context.Context, s workload.Spec, link workload.Link) error {
 	r, err := parseReport(s.Params)
 	if err != nil {

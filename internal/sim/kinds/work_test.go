@@ -83,7 +83,7 @@ func TestWork(t *testing.T) {
 	until(t, dir, "idle", func(w *ledgerfile.Work) bool {
 		return len(w.Host.Waiting) == 0 && !w.Host.LastFinish.Before(w.Host.LastEnqueue)
 	})
-	for _, bad := range [][]string{{"work", "llama", "dance"}, {"work", "nobody", "hang"}, {"work", "llama"}} {
+	for _, bad := range [][]string{{"work", "llama", "dance"}, {"work", "missing", "hang"}, {"work", "llama"}} {
 		if _, err := tr.Ctl(bad...); err == nil {
 			t.Errorf("%v is taken", bad)
 		}

@@ -82,7 +82,7 @@ func (b *box) furnish() error {
 	return nil
 }
 
-// startAs gives the program the wanted pid: the namespace's next one. Nobody
+// startAs gives the program the wanted pid: the namespace's next one. No one
 // else in there makes processes, but new threads of ours take numbers too;
 // then the program ends before it reads any command, and is started again. A
 // thread that has the wanted number itself ends with an exec only.
@@ -120,7 +120,7 @@ func (b *box) becomeUser() error {
 	return errors.Join(syscall.Setgroups(nil), syscall.Setgid(b.uid), syscall.Setuid(b.uid))
 }
 
-// again is this program, started once more as a workload.
+// again is this program, started again as a workload.
 func again(args []string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe", args...)
 	cmd.Args[0] = childName

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Go program cannot fork. The child is started anew instead, and maps the
+// A Go program cannot fork. The child is started from scratch instead, and maps the
 // same files over descriptors that it inherits: from outside, and to its
 // region, it is what fork would have made. It ends when its parent does, and
 // is killed by the parent's death as little as a forked one.
@@ -111,11 +111,11 @@ func (w *Workload) runChild(in io.Reader) error {
 			return err
 		}
 		w.layout = c.Layout
-		var heir writer = &v3{region: r, deviceID: c.DeviceID}
+		var child writer = &v3{region: r, deviceID: c.DeviceID}
 		if c.Layout == 4 {
-			heir = &v4{region: r, deviceID: c.DeviceID}
+			child = &v4{region: r, deviceID: c.DeviceID}
 		}
-		w.chips[c.ID] = &chip{writer: heir}
+		w.chips[c.ID] = &chip{writer: child}
 	}
 	commands, err := lines.ReadString('\n')
 	if err != nil {

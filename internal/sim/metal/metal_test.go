@@ -164,7 +164,7 @@ func TestLayout4OverLayout3(t *testing.T) {
 	do(t, young, "close 1")
 	do(t, old, "close 1")
 	expect(t, look(t, 1), 4, 0xFFFFFFFF, 0, 0)
-	// Layout 3 stays away from a layout 4 that somebody seems to use.
+	// Layout 3 stays away from a layout 4 that seems to be in use.
 	if _, err := old.Do("open 1"); err == nil {
 		t.Error("attached to another layout")
 	}
@@ -176,7 +176,7 @@ func TestFullTable(t *testing.T) {
 			cleanShm(t)
 			p := start(t, Options{Layout: layout})
 			do(t, p, "open 1")
-			for i := range processCount { // pids of nobody; 1 is alive for layout 4
+			for i := range processCount { // pids of no process; 1 is alive for layout 4
 				do(t, p, fmt.Sprintf("store 1 %d 1", atProcesses+i*processBytes))
 			}
 			before := look(t, 1).u64(atTotals)

@@ -194,7 +194,7 @@ func (r *region) findSlot(pid int32) (slot int, ok bool) {
 	return 0, false
 }
 
-// claim returns the slot of pid: one that has its number already, whoever
+// claim returns the slot of pid: one that has its number already, whichever process
 // left it there, or a free one. fresh tells which.
 func (r *region) claim(pid int32) (slot int, fresh, ok bool) {
 	if slot, ok := r.findSlot(pid); ok {

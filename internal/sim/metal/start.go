@@ -24,7 +24,7 @@ type Options struct {
 	UID        int
 	Env        []string // added to ours
 	// Command makes the command that becomes the workload, for instance
-	// ttmon-sim metal in a simulated host. Nil: this program once more.
+	// ttmon-sim metal in a simulated host. Nil: this program again.
 	Command func(args ...string) *exec.Cmd
 }
 

@@ -34,8 +34,8 @@ func attachV4(dir string, id uint64, deviceID uint32) (*v4, error) {
 	return w, nil
 }
 
-// makeReady initialises a region that nobody else does. A region of layout 3
-// has zeroes where init_state is: it is taken for new, in use or not.
+// makeReady initialises a region that no other process does. A region of layout 3
+// has zeroes where init_state is: it counts as new, in use or not.
 func (w *v4) makeReady(id uint64) error {
 	state := w.u32(atInitState)
 	switch found := atomic.LoadUint32(w.u32(atVersion)); {

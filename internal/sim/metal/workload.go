@@ -32,7 +32,7 @@ type Workload struct {
 }
 
 // chip is an opened chip. Without a writer the program runs all the same, and
-// nobody accounts for it.
+// no process accounts for it.
 type chip struct {
 	writer writer
 	held   [numPools]uint64

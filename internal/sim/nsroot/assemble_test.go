@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inner is the directory that the test, run once more in a namespace of its
+// inner is the directory that the test, run again in a namespace of its
 // own, is to work in.
 const inner = "TTMON_SIM_NSROOT_TEST"
 

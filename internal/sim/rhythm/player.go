@@ -118,7 +118,7 @@ func (p *Player) Play(now time.Duration) (done []Program, state State, last stri
 	return done, Working, p.name()
 }
 
-// held says what the host does that is kept from its script, by a hang or an
+// held says what the host does that cannot follow its script, because of a hang or an
 // order; open: it is not.
 func (p *Player) held(now time.Duration) (state State, open bool) {
 	switch {

@@ -89,7 +89,7 @@ func Mount(root *Dir, dir string) (*Mounted, error) {
 }
 
 // Close unmounts what is mounted at dir and waits for the server to end. All
-// reads must have been let go before.
+// reads must have been released before.
 func (m *Mounted) Close() error {
 	err := m.server.Unmount()
 	if err == nil {

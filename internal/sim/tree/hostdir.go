@@ -9,7 +9,7 @@ import (
 )
 
 // HostDir is a directory of links on the real host, held open so that it
-// stays reachable when a mount covers it. It is read anew each time, so what
+// stays reachable when a mount covers it. It is read again each time, so what
 // the host plugs in later shows through as well.
 type HostDir struct {
 	fd   int

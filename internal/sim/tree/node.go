@@ -1,5 +1,5 @@
 // Package tree holds the files of a simulated host: directories, links, and
-// files whose text is made at the moment somebody reads it.
+// files whose text is made when it is read.
 //
 // The driver package builds and changes the tree; Mount serves it through
 // FUSE, where a read can also fail or not return, and WritePlain copies what
@@ -50,13 +50,13 @@ type Link struct {
 	Target string
 }
 
-// File is a file whose text is made anew on each read from offset 0, as
+// File is a file whose text is made again on each read from offset 0, as
 // sysfs and procfs do.
 type File struct {
 	inode
 	Mode uint32 // permission bits
 	Size uint64 // as stat shows it; 4096 for sysfs attributes
-	// Binary files are made anew on each read, from any offset.
+	// Binary files are made again on each read, from any offset.
 	Binary bool
 	// Show makes the text. It may block for as long as it likes: the reader
 	// then waits in the kernel and no signal frees it.

@@ -43,7 +43,7 @@ func (p *Plain) Update(root *Dir, hide func(path string) bool) error {
 	return p.sweep(seen)
 }
 
-// Close lets go of the files; they stay as they are.
+// Close releases the files; they stay as they are.
 func (p *Plain) Close() {
 	for _, f := range p.files {
 		f.f.Close()

@@ -59,7 +59,7 @@ func (m *Manager) Start(s Spec) (*Process, error) {
 		return nil, err
 	}
 	defer write.Close()
-	// Not cmd.StdinPipe: that is closed when the process ends, and the heirs
+	// Not cmd.StdinPipe: that is closed when the process ends, and the children
 	// of an orphan's descriptors live on.
 	stdin, life, err := os.Pipe()
 	if err != nil {
@@ -130,7 +130,7 @@ func (m *Manager) follow(p *Process, lines *bufio.Reader) {
 
 // Order sends a line to the workloads of that name or pid, and returns how many
 // there are. Children share their parent's input, so that of a workload with
-// children nobody knows who would read it.
+// no one knows which of the children would read it.
 func (m *Manager) Order(nameOrPID, line string) (n int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -160,7 +160,7 @@ func (p *Process) Is(nameOrPID string) bool {
 	return p.Spec.Name == nameOrPID || strconv.Itoa(p.PID) == nameOrPID
 }
 
-// ended takes a process off the list. An orphan goes on after its opener.
+// ended takes a process off the list. An orphan outlives its opener.
 func (m *Manager) ended(p *Process) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

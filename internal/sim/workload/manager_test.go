@@ -123,7 +123,7 @@ func until(t *testing.T, what string, f func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !f(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }
@@ -157,8 +157,8 @@ func TestProcessLooksAsTold(t *testing.T) {
 	if d.load(1) != 0.25 || len(m.List()) != 1 {
 		t.Errorf("after the kill: load %v, %d left", d.load(1), len(m.List()))
 	}
-	if m.Kill("nobody") != 0 {
-		t.Error("killed nobody")
+	if m.Kill("missing") != 0 {
+		t.Error("killed no process")
 	}
 }
 
@@ -179,18 +179,18 @@ func TestOrphanOutlivesItsOpener(t *testing.T) {
 	until(t, "the opener to end", func() bool { return gone(p.PID) })
 	got := holders(t, m, 0)
 	if _, opener := got[p.PID]; opener || len(got) != 1 {
-		t.Errorf("holders %v, want one heir", got)
+		t.Errorf("holders %v, want one child", got)
 	}
 	if len(m.List()) != 1 || d.load(0) == 0 {
 		t.Errorf("%d workloads, load %v: an orphan still runs", len(m.List()), d.load(0))
 	}
 	m.Kill(strconv.Itoa(p.PID))
-	until(t, "the heir to end", func() bool { return len(holders(t, m, 0)) == 0 })
+	until(t, "the child to end", func() bool { return len(holders(t, m, 0)) == 0 })
 }
 
 func TestOtherUserAndNamespace(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("needs root, to become somebody else")
+		t.Skip("needs root, to become another user")
 	}
 	m, _ := newManager(t, 0)
 	p := run(t, m, "name=w,user=65534,pidns")

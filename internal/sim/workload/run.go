@@ -187,7 +187,7 @@ func (s Spec) furnish() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("making the mounts private: %w", err)
 	}
-	if s.PIDNS { // or the pids in it would be somebody else's
+	if s.PIDNS { // or the pids in it would be another's
 		if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 			return fmt.Errorf("mounting a /proc of its own: %w", err)
 		}

@@ -24,7 +24,7 @@ type Spec struct {
 	Load    float64  `json:"load"`             // on each of its devices, 0…1
 	CPU     float64  `json:"cpu"`              // cores kept busy
 	RSS     uint64   `json:"rss"`              // bytes touched
-	User    int      `json:"user"`             // uid; 0 is whoever runs the simulation
+	User    int      `json:"user"`             // uid; 0 is the user who runs the simulation
 	Forks   int      `json:"forks"`            // children that inherit the descriptors
 	Orphan  bool     `json:"orphan"`           // the opener ends and a child keeps the descriptors
 	PIDNS   bool     `json:"pidns"`            // in a pid namespace of its own, as in a container

@@ -96,18 +96,18 @@ func Troubles() *model.Snapshot {
 	hostile.Name, hostile.Cmdline = model.Value("evil\x1b[2J"), model.Value("\x1b[31mpython3\n\u202egnp.exe \xff --日本語 👩‍👩‍👧")
 	silent := Serve(190013, model.DeviceUse{Device: 5, OpenFDs: model.Value(1), Tracking: model.TrackAbsent, Doubts: []model.Doubt{{Kind: model.NotAttached, PID: 190013}}})
 	exited := model.Process{PID: 190001, State: model.Exited, Devices: []model.DeviceUse{{Device: 5, OpenFDs: model.Value(1)}}}
-	heir := Serve(190014, model.DeviceUse{
+	inheritor := Serve(190014, model.DeviceUse{
 		Device: 5, OpenFDs: model.Value(1), Inherited: true, Tracking: model.TrackAbsent,
 		Doubts: []model.Doubt{{Kind: model.InheritedFromExited, PID: 190001}, {Kind: model.NotTTMetal, PID: 190014}},
 	})
-	heir.Name, heir.Cmdline = model.Value("sleep"), model.Value("sleep infinity")
+	inheritor.Name, inheritor.Cmdline = model.Value("sleep"), model.Value("sleep infinity")
 	mock := Serve(190015, model.DeviceUse{
 		Device: model.NoDevice, Tracking: model.TrackOK, Source: model.FromShm,
 		Memory: model.PoolBytes{model.DRAM: model.ExactBytes(GiB)},
 		Chips:  []model.ChipUse{{ChipID: 77, Memory: model.PoolBytes{model.DRAM: model.ExactBytes(GiB)}}},
 	})
 	hidden := model.Process{State: model.Hidden, Devices: []model.DeviceUse{{Device: 2, OpenFDs: model.Value(2)}}}
-	s.Processes = []model.Process{hidden, exited, denied, hostile, silent, heir, mock}
+	s.Processes = []model.Process{hidden, exited, denied, hostile, silent, inheritor, mock}
 
 	s.Ghosts = []model.Ghost{{
 		Region: "/dev/shm/tt_device_274877906947_memory", ChipID: hot.Chips[0].ID.V, Device: 3, PID: 4242, Name: "python",

@@ -21,11 +21,11 @@ func gapEvent(ns int64) eventlog.Event {
 	return eventlog.Event{Time: time.Unix(0, ns), Kind: KindGap, Level: eventlog.Warning, Short: "damaged", Text: words.RecordingGap}
 }
 
-// mend finds the next whole block where the chain of headers breaks. Either the
+// resync finds the next whole block where the chain of headers breaks. Either the
 // header at r.next is wrong, or that of the block before, which led there. It
 // returns false where nothing follows: what a killed writer leaves, or one that is
 // at it.
-func (r *Reader) mend(size int64) bool {
+func (r *Reader) resync(size int64) bool {
 	if size == r.searched {
 		return false
 	}
