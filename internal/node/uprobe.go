@@ -164,7 +164,7 @@ func (w *watcher) health() *api.Watch {
 		return &api.Watch{State: apitype.WatchUnavailable, Reason: reason(w.why)}
 	}
 	st := w.source.Stats()
-	h := &api.Watch{State: apitype.WatchOn, Waits: st.Waits, Processes: st.Processes, Events: st.Events, Lost: st.Lost, LetGo: st.LetGo}
+	h := &api.Watch{State: apitype.WatchOn, Waits: st.Waits, Processes: st.Processes, Events: st.Events, Lost: st.Lost, Detached: st.Detached}
 	if why := w.ended(); why != nil {
 		h.State, h.Reason = apitype.WatchFailed, reason(why)
 	} else if !st.Ready {

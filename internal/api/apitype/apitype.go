@@ -97,7 +97,7 @@ type Watch struct {
 	Libraries []WatchLibrary `json:"libraries,omitempty"`
 	Events    uint64         `json:"events"`
 	Lost      uint64         `json:"lost_events"`
-	LetGo     []int          `json:"let_go,omitempty"` // processes that allocate too often
+	Detached  []int          `json:"let_go,omitempty"` // processes that allocate too often
 }
 
 // WatchLibrary is a library of tt-metal that is watched, or why it is not.

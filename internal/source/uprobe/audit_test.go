@@ -43,7 +43,7 @@ func TestTwoReleasesAtOnce(t *testing.T) {
 }
 
 // TestTrackingDisabled: a program that keeps no statistics is known by block;
-// on which chips nobody says, and that is said.
+// its chips are unknown, with the reason.
 func TestTrackingDisabled(t *testing.T) {
 	s := watch(t, Options{})
 	j := p150(t, s, ttnn.Newest, "TT_METAL_SHM_TRACKING_DISABLED=1")

@@ -22,7 +22,7 @@ func (s *Source) claims() claim.Set {
 	defer s.mu.Unlock()
 	set := claim.Set{Source: model.FromUprobe}
 	hosts, boot := s.hostRows(), bootTime()
-	for _, p := range s.books.processes {
+	for _, p := range s.accounts.processes {
 		if p.Start == 0 {
 			continue // the next sweep knows when it started
 		}
@@ -30,7 +30,7 @@ func (s *Source) claims() claim.Set {
 			set.Silent = append(set.Silent, claim.Silent{Process: model.ProcessID{PID: p.PID, StartTicks: p.Start}, Why: p.trouble})
 			continue
 		}
-		s.books.guessChips(p)
+		s.accounts.guessChips(p)
 		s.claimWork(&set, p, s.claimHost(&set, p, hosts[uint32(p.PID)], boot))
 		held := p.Held()
 		if len(held) == 0 && p.HoldsNothing() {
@@ -81,9 +81,9 @@ func (l *library) has(site kind) bool {
 }
 
 // guessChips gives the chip of a process that has opened one only to its
-// allocators: there is no other that they could stand for. Where buffers are
-// made on other threads nobody names it.
-func (b *books) guessChips(p *process) {
+// allocators: there is no other that they could stand for. Buffers made on other
+// threads do not name their chip.
+func (b *accounts) guessChips(p *process) {
 	if len(p.Seen) != 1 || p.Late {
 		return
 	}

@@ -53,7 +53,7 @@ func TestClaims(t *testing.T) {
 	if len(held) != 1 || !held[0].Partial || held[0].Chip.ID != 9 || held[0].Doubts[0].Kind != model.NoticedLate {
 		t.Errorf("of one that was there before: %+v", held)
 	}
-	// It opens its chip anew, and nothing is missed any more.
+	// It opens its chip again, and nothing is missed any more.
 	before.do("make %d 9", 1<<20)
 	before.do("take 64")
 	held, _ = claimOf(s, before.pid)
@@ -62,7 +62,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// Why nothing is told of a process is told, each reason for itself.
+// A process without figures has the reason, each kind by itself.
 func TestSilence(t *testing.T) {
 	s := newSource(Options{}, nil)
 	s.served.Store(^uint64(0))
@@ -70,9 +70,9 @@ func TestSilence(t *testing.T) {
 		p := page(made(aList, anAllocator, 0))
 		p.PID, p.Start = i+1, 1
 		if kind != "" {
-			s.books.giveUp(p, 0, model.Doubt{Kind: kind})
+			s.accounts.giveUp(p, 0, model.Doubt{Kind: kind})
 		}
-		s.books.processes[uint32(i+1)] = p
+		s.accounts.processes[uint32(i+1)] = p
 	}
 	got := map[int]model.DoubtKind{}
 	for _, q := range s.claims().Silent {
@@ -91,14 +91,14 @@ func TestGuessChips(t *testing.T) {
 	provider := event{kind: providerMade, word: [6]uint64{0x5000, 42, 0}}
 	p := page(provider, made(aList, anAllocator, 0), took(aList, 0, 64, capacity))
 	p.Late = false
-	newBooks(1, budget.Limit{}).guessChips(p)
+	newAccounts(1, budget.Limit{}).guessChips(p)
 	if c := p.Allocators[0].Chips; len(c) != 1 || c[0] != 42 {
 		t.Errorf("the only chip: %v", c)
 	}
 	provider.word = [6]uint64{0x6000, 43, 1}
 	q := page(event{kind: providerMade, word: [6]uint64{0x5000, 42, 0}}, provider, made(aList, anAllocator, 0), took(aList, 0, 64, capacity))
 	q.Late = false
-	newBooks(1, budget.Limit{}).guessChips(q)
+	newAccounts(1, budget.Limit{}).guessChips(q)
 	if c := q.Allocators[0].Chips; len(c) != 0 {
 		t.Errorf("one of two chips: %v", c)
 	}

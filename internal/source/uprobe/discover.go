@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// mmapEvery is how long a record of a mapping may wait until it is looked
-	// at: importing ttnn takes a second, from its library to the first allocator.
+	// mmapEvery is how long a record of a mapping may wait before it is read:
+	// importing ttnn takes a second, from its library to the first allocator.
 	mmapEvery = 50 * time.Millisecond
-	// scanEvery is how often processes are looked through where there are no
-	// such records.
+	// scanEvery is how often all processes are scanned where there are no such
+	// records.
 	scanEvery = 5 * time.Second
 )
 
@@ -70,11 +70,11 @@ func (s *Source) discover(ctx context.Context) error {
 	}
 }
 
-// maxQueue is how many mappings may wait to be looked at. Those that do not fit
+// maxQueue is how many mappings may wait to be inspected. Those that do not fit
 // are found by a scan.
 const maxQueue = 4096
 
-// enqueue puts a mapping behind the others.
+// enqueue appends a mapping to the queue.
 func (s *Source) enqueue(m mapping) {
 	if len(s.queue) >= maxQueue {
 		s.dropped = true
@@ -84,9 +84,9 @@ func (s *Source) enqueue(m mapping) {
 	s.queue = append(s.queue, m)
 }
 
-// watchAll looks at the mappings in the queue for so long, or at all: first root's,
-// then those of users whose libraries have taken the least time. The rest
-// waits, behind what is new by then.
+// watchAll attaches to the processes in the queue, for at most so long (0: no
+// limit): first root's, then those of users whose libraries have taken the least
+// time. The rest stays in the queue.
 func (s *Source) watchAll(most time.Duration) {
 	if len(s.queue) == 0 {
 		return
@@ -131,7 +131,7 @@ func unique(found []mapping) []mapping {
 	return out
 }
 
-// scanAgain looks through all processes now and then.
+// scanAgain scans all processes every scanEvery.
 func (s *Source) scanAgain(ctx context.Context) error {
 	tick := time.NewTicker(scanEvery)
 	defer tick.Stop()
@@ -153,7 +153,7 @@ func (s *Source) isKnown(pid int) bool {
 	return ok
 }
 
-// watch begins to watch a process, unless it belongs to another host.
+// watch attaches to a process, unless it belongs to another host.
 func (s *Source) watch(m mapping) {
 	if s.processes.OfAnotherHost(m.pid) {
 		return
@@ -167,14 +167,14 @@ func (s *Source) watch(m mapping) {
 	f, err := s.openMapped(process, m)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			s.say(slog.LevelWarn, process.UID, "cannot attach to process", "pid", m.pid, "library", m.path, "err", err)
+			s.logLimited(slog.LevelWarn, process.UID, "cannot attach to process", "pid", m.pid, "library", m.path, "err", err)
 		}
-		s.unwatched(process, err)
+		s.markUnwatched(process, err)
 		return
 	}
 	id, l, err := s.library(f, m.path, process.UID, user{m.pid, m.start})
 	if err != nil {
-		s.unwatched(process, err)
+		s.markUnwatched(process, err)
 		return
 	}
 	s.remember(l)
@@ -184,7 +184,7 @@ func (s *Source) watch(m mapping) {
 		s.mu.Unlock()
 		return
 	}
-	child := s.copied(parent, m, id)
+	child := s.isForkCopy(parent, m, id)
 	alone := len(s.known) == 1
 	if l.separates() {
 		s.arm(l) // it gets probes of its own
@@ -192,10 +192,10 @@ func (s *Source) watch(m mapping) {
 	armed, failed := l.armed, l.err
 	s.mu.Unlock()
 	if alone {
-		s.wake() // from now on the ring is looked at often
+		s.wake() // from now on the ring is read often
 	}
 	if failed != nil {
-		s.unwatched(process, failed)
+		s.markUnwatched(process, failed)
 		return
 	}
 	s.announce(process, s.isLate(m, process, armed), child)
@@ -250,9 +250,9 @@ func (s *Source) use(pid int, id fileID, at uint64) {
 	s.known[pid] = append(list, use{id, at})
 }
 
-// copied says whether a mapping is a copy of the parent's, from a fork: the
+// isForkCopy reports whether a mapping is a copy of the parent's, from a fork: the
 // same file at the same address. With mu.
-func (s *Source) copied(parent int, m mapping, id fileID) bool {
+func (s *Source) isForkCopy(parent int, m mapping, id fileID) bool {
 	return slices.Contains(s.known[parent], use{id, m.start})
 }
 
@@ -274,7 +274,7 @@ func (s *Source) adopt(pid, parent uint32) {
 	}
 }
 
-// remember writes down that a library is used.
+// remember saves that a library is in use.
 func (s *Source) remember(l *library) {
 	if l.err != nil || !l.onHost {
 		return
@@ -284,7 +284,7 @@ func (s *Source) remember(l *library) {
 	}
 }
 
-// isLate says whether a process may hold what it took before its library was
+// isLate reports whether a process may hold what it allocated before its library was
 // watched. It may not if it mapped the library later, or if it is young and has
 // no chip now, when everything that it does is seen. One that has a chip has
 // it open, or the file in which tt-metal accounts for it. Being late is no
@@ -296,37 +296,37 @@ func (s *Source) isLate(m mapping, p *proc.Process, armed uint64) bool {
 	return m.time == 0 || armed-m.time > uint64(s.o.fresh) || s.mayHaveChip(p)
 }
 
-// announce begins the record of a process, or corrects it: its first event may
+// announce starts the record of a process, or corrects it: its first event may
 // have come before the record of its mapping.
 func (s *Source) announce(of *proc.Process, late, child bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p, start := s.books.process(uint32(of.PID)), of.StartTicks
+	p, start := s.accounts.process(uint32(of.PID)), of.StartTicks
 	if p.Start != 0 && p.Start != start {
-		return // the number was given to somebody else
+		return // the number is another process's now
 	}
-	s.books.own(p, of.UID)
+	s.accounts.setOwner(p, of.UID)
 	if p.changes == 0 {
 		p.nameless = s.nameless.Load()
 	}
 	before := p.Late
 	p.Start, p.Late, p.child = start, p.Late && late, p.child && p.parent != 0 || child
 	if before && !p.Late && p.changes > 0 {
-		s.books.note(p, changes.Change{Kind: changes.Watched, Time: p.toldAt})
+		s.accounts.note(p, changes.Change{Kind: changes.Watched, Time: p.toldAt})
 	}
 }
 
-// unwatched notes a process whose library cannot be watched.
-func (s *Source) unwatched(of *proc.Process, err error) {
+// markUnwatched records that the library of a process cannot be watched, and why.
+func (s *Source) markUnwatched(of *proc.Process, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.books.process(uint32(of.PID))
+	p := s.accounts.process(uint32(of.PID))
 	p.Start = of.StartTicks
-	s.books.giveUp(p, time.Now().UnixNano(), model.Doubt{Kind: model.LibraryUnwatched, Detail: err.Error()})
+	s.accounts.giveUp(p, time.Now().UnixNano(), model.Doubt{Kind: model.LibraryUnwatched, Detail: err.Error()})
 }
 
-// arm sets a library's probes as they should be now. With mu, unless nobody
-// else knows the library yet.
+// arm sets a library's probes as they should be now. With mu, unless the library
+// is not shared yet.
 func (s *Source) arm(l *library) {
 	if l.err != nil {
 		return
@@ -353,12 +353,12 @@ func (s *Source) arm(l *library) {
 
 // maxSeparate is how many probes of single processes there may be, of all
 // libraries. Each is a descriptor, and a user can start thousands of processes
-// and have one of them let go. Beyond, such a process goes on hitting the probes
+// and have ttmond detach from one. Beyond, such a process keeps hitting the probes
 // of all, at its own cost.
 const maxSeparate = 512
 
-// separates reports whether some process of a library is let go of.
-func (l *library) separates() bool { return len(l.letGo)+len(l.workFast)+len(l.hostFast) > 0 }
+// separates reports whether ttmond has detached from some process of a library.
+func (l *library) separates() bool { return len(l.detached)+len(l.workFast)+len(l.hostFast) > 0 }
 
 // maySeparate reports whether the processes of a library may get probes of their
 // own.
@@ -375,7 +375,7 @@ func (s *Source) maySeparate(l *library) bool {
 	return n <= maxSeparate
 }
 
-// forget ends the record of a process. With mu.
+// forget drops what is known of a process and its libraries. With mu.
 func (s *Source) forget(pid int) {
 	delete(s.elsewhere, uint32(pid))
 	uses := s.known[pid]
@@ -386,8 +386,8 @@ func (s *Source) forget(pid int) {
 			continue
 		}
 		delete(l.pids, pid)
-		if l.letGo[pid] || l.workFast[pid] || l.hostFast[pid] {
-			delete(l.letGo, pid)
+		if l.detached[pid] || l.workFast[pid] || l.hostFast[pid] {
+			delete(l.detached, pid)
 			delete(l.workFast, pid)
 			delete(l.hostFast, pid)
 			s.arm(l)
@@ -403,7 +403,7 @@ func (s *Source) Find(pid int) (*blocks.Process, bool) {
 	s.Sync()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.books.processes[uint32(pid)]
+	p := s.accounts.processes[uint32(pid)]
 	if p == nil {
 		return nil, false
 	}

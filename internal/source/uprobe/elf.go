@@ -202,7 +202,7 @@ func (f *elfFile) countGNU() (uint64, error) {
 	if last >= maxSymbols {
 		return 0, badELF("%d symbols", last)
 	}
-	// The chain's end, one piece after the other: how long it is nobody says.
+	// The chain's end, one piece after the other: its length is not recorded.
 	for {
 		at, err := f.offset(begin+4*buckets+4*(last-first), 4)
 		if err != nil {

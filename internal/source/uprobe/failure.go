@@ -12,7 +12,7 @@ import (
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
-// failures are requests that failed and that nobody has taken yet.
+// failures are requests that failed and were not collected yet.
 type failures struct {
 	list    []*failure.Record
 	total   uint64 // ever
@@ -46,7 +46,7 @@ func (f *failures) mayCopy(now time.Time) bool {
 }
 
 // noRoom enters a request that found no room.
-func (b *books) noRoom(p *process, of *event, at int64) {
+func (b *accounts) noRoom(p *process, of *event, at int64) {
 	e := about[noRoomEvent](of)
 	p.recall(of, e.Stack)
 	l := p.lists[e.List]
@@ -70,15 +70,15 @@ func (b *books) noRoom(p *process, of *event, at int64) {
 	})
 }
 
-// maxAsked is how often a process may ask how full its lists are before looking
-// through them comes out of what copies may cost.
+// maxAsked is how often a process may ask how full its lists are before scanning
+// them counts against the time for copies.
 const maxAsked = 16
 
 // onlyAsks reports whether a list was asked how full it is for another reason than
 // a request that found no room: with one list for the pool, what fits does not
 // fail. To see that takes longer the more blocks there are, so that of those who
 // fail again and again, or ask again and again, it is seen only now and then.
-func (b *books) onlyAsks(p *process, l *list, e *event, need uint64) bool {
+func (b *accounts) onlyAsks(p *process, l *list, e *event, need uint64) bool {
 	if len(l.allocator.Pool(l.Pool)) != 1 {
 		return false
 	}
@@ -97,7 +97,7 @@ func (b *books) onlyAsks(p *process, l *list, e *event, need uint64) bool {
 }
 
 // clash enters circular buffers that reach into a buffer.
-func (b *books) clash(p *process, of *event, at int64) {
+func (b *accounts) clash(p *process, of *event, at int64) {
 	e := about[clashEvent](of)
 	p.recall(of, e.Stack)
 	for _, l := range p.ordered() {
@@ -157,8 +157,8 @@ func (p *process) recall(e *event, number uint64) {
 	}
 }
 
-// waitingFor finds the record that waits to be taken for a request that failed,
-// and reports whether there is room for one more.
+// waitingFor finds the record, not collected yet, that a failed request belongs to,
+// and reports whether there is room for another.
 func (f *failures) waitingFor(p *process, l *list, e *event, kind failure.Kind) (r *failure.Record, room bool) {
 	ofUser, ofOne := 0, 0
 	for _, x := range f.list {
@@ -178,7 +178,7 @@ func (f *failures) waitingFor(p *process, l *list, e *event, kind failure.Kind) 
 
 // failed enters a request that failed: a record of its own, or one more of a
 // record that waits to be taken.
-func (b *books) failed(p *process, l *list, e *event, at int64, kind failure.Kind, fill func(*failure.Record)) {
+func (b *accounts) failed(p *process, l *list, e *event, at int64, kind failure.Kind, fill func(*failure.Record)) {
 	b.failures.total++
 	p.failures++
 	when := time.Unix(0, at).UTC()
@@ -208,7 +208,7 @@ func (b *books) failed(p *process, l *list, e *event, at int64, kind failure.Kin
 }
 
 // copyState takes the state of the allocator over.
-func (b *books) copyState(r *failure.Record, p *process, l *list) {
+func (b *accounts) copyState(r *failure.Record, p *process, l *list) {
 	began := time.Now()
 	r.Chips, r.Siblings, r.Sites, r.Others, r.Doubts = []failure.Chip{}, []failure.Sibling{}, []failure.Site{}, []failure.Other{}, []failure.DoubtKind{}
 	r.SubDevice = l.allocator.SubDevice
@@ -227,12 +227,12 @@ func (b *books) copyState(r *failure.Record, p *process, l *list) {
 	b.failures.credit -= time.Since(began)
 }
 
-// Failures takes the requests that failed since the last call. Those that repeat
-// are one record. Who calls it owns what it gets, and judges it.
+// Failures returns the requests that failed since the last call, and forgets them.
+// Repeated ones are one record. The caller owns the records, and judges them.
 func (s *Source) Failures() []*failure.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := s.books.failures.list
-	s.books.failures.list = nil
+	list := s.accounts.failures.list
+	s.accounts.failures.list = nil
 	return list
 }

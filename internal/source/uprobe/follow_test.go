@@ -104,13 +104,13 @@ func (m *mirror) change(c changes.Change) {
 	}
 }
 
-// compare holds the mirror against the books.
+// compare holds the mirror against the accounts.
 func (m *mirror) compare(s *Source) {
 	m.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	want := map[int]*mirrored{}
-	for _, p := range s.books.processes {
+	for _, p := range s.accounts.processes {
 		if p.changes == 0 || p.trouble.Kind != "" {
 			continue
 		}
@@ -125,11 +125,11 @@ func (m *mirror) compare(s *Source) {
 		want[p.PID] = x
 	}
 	if diff := cmp.Diff(want, m.processes, cmp.AllowUnexported(mirrored{}, mirroredList{})); diff != "" {
-		m.t.Fatalf("the books (-) and what was told (+):\n%s", diff)
+		m.t.Fatalf("the accounts (-) and what was sent (+):\n%s", diff)
 	}
 }
 
-// quiet is a source without a kernel, whose books are filled by hand.
+// quiet is a source without a kernel, whose accounts are filled by hand.
 func quietSource() *Source {
 	s := newSource(Options{}, nil)
 	s.served.Store(^uint64(0))
@@ -140,11 +140,11 @@ func (s *Source) enterAll(list ...event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range list {
-		s.books.apply(&list[i])
+		s.accounts.apply(&list[i])
 	}
-	if t := s.books.tap; t != nil {
+	if t := s.accounts.tap; t != nil {
 		t.wake = time.Time{}
-		t.looked(len(list), time.Now())
+		t.caughtUp(len(list), time.Now())
 	}
 }
 
@@ -236,7 +236,7 @@ func TestFollowBehind(t *testing.T) {
 	m.compare(s)
 }
 
-// What a follower is told makes up what the books say, from whenever it follows.
+// What a follower receives adds up to the accounts, whenever it starts.
 func TestFollow(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -260,8 +260,8 @@ func TestFollow(t *testing.T) {
 			t.Errorf("%d missed, %d told", m.missed, m.told)
 		}
 		f.Close()
-		if s.books.tap != nil {
-			t.Error("the ring stays when nobody follows")
+		if s.accounts.tap != nil {
+			t.Error("the ring stays without a follower")
 		}
 	}
 }
@@ -295,8 +295,8 @@ func TestFollowTooSlowly(t *testing.T) {
 	}
 }
 
-// Nobody is told of processes that are not theirs, nor of those that become
-// another's.
+// A follower gets no changes of other users' processes, nor of those that become
+// another user's.
 func TestFollowOwnOnly(t *testing.T) {
 	s := quietSource()
 	mine := map[int]bool{0: true}
@@ -393,9 +393,9 @@ func TestFollowProgram(t *testing.T) {
 	}
 }
 
-// BenchmarkBooks is what an allocation and its free cost in the books: alone,
-// and with somebody who follows.
-func BenchmarkBooks(b *testing.B) {
+// BenchmarkAccounts is what an allocation and its free cost in the accounts: alone,
+// and with a follower.
+func BenchmarkAccounts(b *testing.B) {
 	for _, followed := range []bool{false, true} {
 		b.Run(fmt.Sprintf("followed=%v", followed), func(b *testing.B) {
 			s := quietSource()
@@ -406,8 +406,8 @@ func BenchmarkBooks(b *testing.B) {
 			}
 			take, free := took(aList, 64, 64, capacity), event{kind: freed, word: [6]uint64{aList, base + 64}}
 			for b.Loop() {
-				s.books.apply(&take)
-				s.books.apply(&free)
+				s.accounts.apply(&take)
+				s.accounts.apply(&free)
 			}
 		})
 	}
@@ -426,7 +426,7 @@ func TestFollowWithoutProbes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(b.States)+len(b.Changes) > 0 || b.UpTo < begun || b.UpTo-last < int64(sayUpTo) {
+		if len(b.States)+len(b.Changes) > 0 || b.UpTo < begun || b.UpTo-last < int64(notifyIdle) {
 			t.Fatalf("%+v after %d", b, last)
 		}
 		last = b.UpTo

@@ -76,8 +76,8 @@ func (r *guardedReader) read(size int, at int64) ([]byte, error) {
 	return r.batch.Result(i)
 }
 
-// close ends the reader. A read that cannot be killed is returned, for somebody
-// to wait for.
+// close ends the reader. It returns a read that cannot be killed; the caller waits
+// for it.
 func (r *guardedReader) close() (blocked *hostfs.Batch) {
 	if r.batch.Reap() {
 		r.batch.Kill()

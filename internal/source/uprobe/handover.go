@@ -20,9 +20,9 @@ import (
 	"github.com/ttmon/ttmon/internal/source/uprobe/pages"
 )
 
-// A daemon that takes the place of another gets the books, and descriptors of
-// the ring and the probes, which go on meanwhile: events wait in the ring until
-// the new one reads, so not one is lost.
+// A daemon that takes over gets the accounts, and descriptors of the ring and the
+// probes, which stay active meanwhile: events wait in the ring until the successor
+// reads it, so not one is lost.
 
 // File is a descriptor for a successor.
 type File struct {
@@ -72,18 +72,19 @@ type handedList struct {
 }
 
 type handedLibrary struct {
-	Dev, Inode  uint64
-	Path        string
-	UID         int
-	Armed       uint64
-	PIDs, LetGo []int
-	WorkFast    []int
-	HostFast    []int
-	HostArmed   uint64
-	At          map[int]uint64 // where each process has it mapped, as far as is known
-	OnHost      bool
-	Learned     bool
-	Err         string
+	Dev, Inode uint64
+	Path       string
+	UID        int
+	Armed      uint64
+	PIDs       []int
+	Detached   []int `json:"LetGo"`
+	WorkFast   []int
+	HostFast   []int
+	HostArmed  uint64
+	At         map[int]uint64 // where each process has it mapped, as far as is known
+	OnHost     bool
+	Learned    bool
+	Err        string
 	// Probes are the places in it. A predecessor that did not hand them over has
 	// the library read again, which takes a while for each.
 	Probes []handedProbe
@@ -103,8 +104,8 @@ func object() string {
 }
 
 // Export stops reading and returns what a successor needs. The files stay
-// ours. done must be called: with false the source goes on, with true it reads
-// nothing any more, for the ring is the successor's.
+// ours. done must be called: with false the source resumes, with true it reads
+// nothing any more, because the ring is the successor's.
 func (s *Source) Export() (state []byte, files []File, done func(taken bool), err error) {
 	resume := s.park()
 	s.mu.Lock()
@@ -116,8 +117,8 @@ func (s *Source) Export() (state []byte, files []File, done func(taken bool), er
 	default:
 	}
 	h := handed{Format: format, Object: object()}
-	for _, pid := range slices.Sorted(maps.Keys(s.books.processes)) {
-		h.Processes = append(h.Processes, s.books.processes[pid].hand())
+	for _, pid := range slices.Sorted(maps.Keys(s.accounts.processes)) {
+		h.Processes = append(h.Processes, s.accounts.processes[pid].export())
 	}
 	add := func(name string, fd int) { files = append(files, File{name, fd}) }
 	for name, m := range s.kernel.maps() {
@@ -126,12 +127,12 @@ func (s *Source) Export() (state []byte, files []File, done func(taken bool), er
 	add("hit", s.kernel.Hit.FD())
 	add("worked", s.kernel.Worked.FD())
 	add("hosted", s.kernel.Hosted.FD())
-	for i, l := range s.kernel.fates {
+	for i, l := range s.kernel.lifecycle {
 		add(fmt.Sprint("fate ", i), linkFD(l))
 	}
 	for id, l := range s.libraries {
 		n := len(h.Libraries)
-		h.Libraries = append(h.Libraries, l.hand(id, s.mappedAt(id)))
+		h.Libraries = append(h.Libraries, l.export(id, s.mappedAt(id)))
 		add(fmt.Sprint("library ", n), int(l.file.Fd()))
 		for pid, x := range l.links {
 			add(fmt.Sprint("links ", n, pid), linkFD(x))
@@ -160,7 +161,7 @@ func (s *Source) Export() (state []byte, files []File, done func(taken bool), er
 	return state, files, done, nil
 }
 
-// maps are those that a successor goes on with, by name.
+// maps are those that a successor takes over, by name.
 func (k *kernel) maps() map[string]**ebpf.Map {
 	return map[string]**ebpf.Map{
 		"events": &k.Events, "processes": &k.Processes, "threads": &k.Threads, "lists": &k.Lists, "nameless": &k.Nameless, "users": &k.Users, "turn": &k.Turn, "pythons": &k.Pythons,
@@ -175,7 +176,7 @@ func linkFD(l link.Link) int {
 	return -1
 }
 
-func (p *process) hand() handedProcess {
+func (p *process) export() handedProcess {
 	h := handedProcess{
 		Process: &p.Process, Allocators: map[uint64]int{}, Providers: p.providers,
 		Child: p.child, Parent: p.parent, Lost16: p.lost16, Taught: p.taught, Trouble: p.trouble,
@@ -200,7 +201,7 @@ func (p *process) hand() handedProcess {
 	return h
 }
 
-func (h *handedProcess) take() (*process, error) {
+func (h *handedProcess) restore() (*process, error) {
 	p := &process{uid: -1}
 	p.reset()
 	p.Process = *h.Process
@@ -257,11 +258,11 @@ func (s *Source) mappedAt(id fileID) map[int]uint64 {
 	return at
 }
 
-func (l *library) hand(id fileID, at map[int]uint64) handedLibrary {
+func (l *library) export(id fileID, at map[int]uint64) handedLibrary {
 	h := handedLibrary{
 		At:  at,
 		Dev: id.dev, Inode: id.inode, Path: l.path, UID: l.uid, Armed: l.armed, OnHost: l.onHost, Learned: l.learned,
-		PIDs: slices.Sorted(maps.Keys(l.pids)), LetGo: slices.Sorted(maps.Keys(l.letGo)), WorkFast: slices.Sorted(maps.Keys(l.workFast)),
+		PIDs: slices.Sorted(maps.Keys(l.pids)), Detached: slices.Sorted(maps.Keys(l.detached)), WorkFast: slices.Sorted(maps.Keys(l.workFast)),
 		HostFast: slices.Sorted(maps.Keys(l.hostFast)), HostArmed: l.hostArmed,
 	}
 	if l.err != nil {
@@ -273,10 +274,10 @@ func (l *library) hand(id fileID, at map[int]uint64) handedLibrary {
 	return h
 }
 
-// take makes the library of which a file was handed over. It is read only if its
+// restore makes the library of which a file was handed over. It is read only if its
 // probes were not: everybody waits for a successor, and a user can have many
 // libraries, on a disk that is slow.
-func (h *handedLibrary) take(s *Source, f *os.File) *library {
+func (h *handedLibrary) restore(s *Source, f *os.File) *library {
 	if len(h.Probes) == 0 && h.Err == "" {
 		l := s.readLibrary(f, h.Path, h.UID)
 		l.armed, l.onHost, l.learned = h.Armed, h.OnHost, h.Learned
@@ -300,10 +301,11 @@ func (h *handedLibrary) take(s *Source, f *os.File) *library {
 	return l
 }
 
-// given finds descriptors by name. What is not asked for is closed at the end.
-type given map[string]int
+// descriptors are those of a predecessor, by name. close closes what pop did not
+// take.
+type descriptors map[string]int
 
-func (g given) one(name string) (int, error) {
+func (g descriptors) pop(name string) (int, error) {
 	fd, ok := g[name]
 	if !ok {
 		return -1, fmt.Errorf("it gave no %q", name)
@@ -312,44 +314,44 @@ func (g given) one(name string) (int, error) {
 	return fd, nil
 }
 
-func (g given) close() {
+func (g descriptors) close() {
 	for _, fd := range g {
 		unix.Close(fd)
 	}
 }
 
-// OpenFrom goes on where a predecessor has stopped. The files are its to close.
-// If it cannot go on (another release's program is in the kernel), the error
-// says why, and Open begins anew.
+// OpenFrom resumes where a predecessor stopped, and closes the files. If it cannot
+// (another release's program is in the kernel), the error says why, and the caller
+// uses Open.
 func OpenFrom(o Options, state []byte, files []File) (*Source, error) {
-	fds := given{}
+	fds := descriptors{}
 	for _, f := range files {
 		fds[f.Name] = f.FD
 	}
 	defer fds.close()
 	var h handed
 	if err := json.Unmarshal(state, &h); err != nil {
-		return nil, fmt.Errorf("reading the books of the predecessor: %w", err)
+		return nil, fmt.Errorf("reading the predecessor's accounts: %w", err)
 	}
 	if h.Format != format {
-		return nil, fmt.Errorf("the books of the predecessor have format %d, not %d", h.Format, format)
+		return nil, fmt.Errorf("the predecessor's accounts have format %d, not %d", h.Format, format)
 	}
 	if h.Object != object() {
 		return nil, errors.New("the predecessor's program in the kernel is another release's")
 	}
 	k, err := fds.kernel()
 	if err != nil {
-		return nil, fmt.Errorf("taking the kernel's part from the predecessor: %w", err)
+		return nil, fmt.Errorf("taking over the predecessor's maps and probes: %w", err)
 	}
 	s := newSource(o, k)
 	if err := s.importState(&h, fds); err != nil {
 		s.close()
-		return nil, fmt.Errorf("taking the books of the predecessor: %w", err)
+		return nil, fmt.Errorf("taking over the predecessor's accounts: %w", err)
 	}
 	return s, nil
 }
 
-func (g given) kernel() (k *kernel, err error) {
+func (g descriptors) kernel() (k *kernel, err error) {
 	k = &kernel{}
 	defer func() {
 		if err != nil {
@@ -357,7 +359,7 @@ func (g given) kernel() (k *kernel, err error) {
 		}
 	}()
 	for name, m := range k.maps() {
-		fd, err := g.one(name)
+		fd, err := g.pop(name)
 		if err != nil {
 			return k, err
 		}
@@ -366,7 +368,7 @@ func (g given) kernel() (k *kernel, err error) {
 		}
 	}
 	for name, p := range map[string]**ebpf.Program{"hit": &k.Hit, "worked": &k.Worked, "hosted": &k.Hosted} {
-		fd, err := g.one(name)
+		fd, err := g.pop(name)
 		if err != nil {
 			return k, err
 		}
@@ -375,7 +377,7 @@ func (g given) kernel() (k *kernel, err error) {
 		}
 	}
 	for i := range 3 {
-		fd, err := g.one(fmt.Sprint("fate ", i))
+		fd, err := g.pop(fmt.Sprint("fate ", i))
 		if err != nil {
 			return k, err
 		}
@@ -383,24 +385,24 @@ func (g given) kernel() (k *kernel, err error) {
 		if err != nil {
 			return k, err
 		}
-		k.fates = append(k.fates, l)
+		k.lifecycle = append(k.lifecycle, l)
 	}
 	return k, nil
 }
 
-func (s *Source) importState(h *handed, fds given) error {
+func (s *Source) importState(h *handed, fds descriptors) error {
 	if len(h.Libraries) > 0 {
 		if err := s.openRing(); err != nil {
 			return err
 		}
 	}
 	for i := range h.Processes {
-		p, err := h.Processes[i].take()
+		p, err := h.Processes[i].restore()
 		if err != nil {
 			return err
 		}
-		s.books.processes[uint32(p.PID)] = p
-		s.books.book(p)
+		s.accounts.processes[uint32(p.PID)] = p
+		s.accounts.charge(p)
 	}
 	_ = s.kernel.Turn.Lookup(uint32(0), &s.kernel.turns)
 	_ = s.kernel.Turn.Lookup(uint32(1), &s.kernel.pageTurns)
@@ -412,20 +414,20 @@ func (s *Source) importState(h *handed, fds given) error {
 	return nil
 }
 
-func (s *Source) importLibrary(i int, l *handedLibrary, fds given) error {
-	fd, err := fds.one(fmt.Sprint("library ", i))
+func (s *Source) importLibrary(i int, l *handedLibrary, fds descriptors) error {
+	fd, err := fds.pop(fmt.Sprint("library ", i))
 	if err != nil {
 		return err
 	}
-	lib := l.take(s, os.NewFile(uintptr(fd), l.Path))
+	lib := l.restore(s, os.NewFile(uintptr(fd), l.Path))
 	s.slots.Force(l.UID, 1)
 	id := fileID{l.Dev, l.Inode}
 	s.libraries[id] = lib
 	for _, pid := range l.PIDs {
 		s.use(pid, id, l.At[pid])
 	}
-	for _, pid := range l.LetGo {
-		lib.letGo[pid] = true
+	for _, pid := range l.Detached {
+		lib.detached[pid] = true
 	}
 	for _, pid := range l.WorkFast {
 		lib.workFast[pid] = true
@@ -447,9 +449,9 @@ func (s *Source) importLibrary(i int, l *handedLibrary, fds given) error {
 	return nil
 }
 
-// link takes a link, if it was given.
-func (g given) link(name string, to map[int]link.Link, pid int) error {
-	fd, err := g.one(name)
+// link takes over a link, if the predecessor passed it.
+func (g descriptors) link(name string, to map[int]link.Link, pid int) error {
+	fd, err := g.pop(name)
 	if err != nil {
 		return nil
 	}

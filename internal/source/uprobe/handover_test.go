@@ -82,7 +82,7 @@ func TestTakeover(t *testing.T) {
 		t.Fatal(err)
 	}
 	files = copies(t, files)
-	want = append(want, w.number("take 128")) // while nobody reads
+	want = append(want, w.number("take 128")) // while no daemon reads
 	done(true)
 	next, err := OpenFrom(Options{}, state, files)
 	if err != nil {

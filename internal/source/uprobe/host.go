@@ -97,7 +97,7 @@ func (s *Source) hostRows() map[uint32]*watchHost {
 // sweepHosts takes the probes out of processes that hit them too often. With mu.
 func (s *Source) sweepHosts(now time.Time) {
 	for pid, row := range s.hostRows() {
-		p := s.books.processes[pid]
+		p := s.accounts.processes[pid]
 		if p == nil || p.hostFast {
 			continue
 		}

@@ -145,7 +145,7 @@ func TestQueuesFromOutside(t *testing.T) {
 		{"and work on it", "enqueue 1 100", false},
 		{"a wait for it", "finish 1 100", true},
 		{"a queue that was never made", "enqueue 1 300", false},
-		{"a wait for it, and nobody knows how many there are", "finish 1 300", false},
+		{"a wait for it, and how many there are is unknown", "finish 1 300", false},
 	} {
 		w.do(step.do)
 		if h := hostOf(s, w.pid); h == nil || h.Settled() != step.settled {
@@ -158,7 +158,7 @@ func TestQueuesFromOutside(t *testing.T) {
 }
 
 // TestHostTooOften: the probes are taken out of a process that hits them too
-// often. Another one keeps them, and is not taken for idle: calls may have been
+// often. Another one keeps them, and does not count as idle: calls may have been
 // missed when its probes were changed.
 func TestHostTooOften(t *testing.T) {
 	s := watch(t, Options{Waits: true, Limit: 5000})
@@ -208,7 +208,7 @@ func TestHostUnknown(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSource(c.o, &kernel{})
-			p := s.books.process(7)
+			p := s.accounts.process(7)
 			p.hostFast = c.fast
 			if c.l != nil {
 				s.libraries[fileID{1, 2}], s.known[7] = c.l, []use{{library: fileID{1, 2}}}
@@ -222,7 +222,7 @@ func TestHostUnknown(t *testing.T) {
 }
 
 // TestHostMissed: a process that may have called before its probes were set is
-// never taken for idle, whatever it waited for since.
+// never counted as idle, whatever it waited for since.
 func TestHostMissed(t *testing.T) {
 	const second = 1_000_000_000
 	for _, c := range []struct {
@@ -240,7 +240,7 @@ func TestHostMissed(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSource(Options{Waits: true}, &kernel{})
 			c.l.probes = []probe{{site: hostEnqueue}, {site: hostFinish}}
-			p := s.books.process(7)
+			p := s.accounts.process(7)
 			p.Start, p.Late = ticks(c.start*second), c.late
 			s.libraries[fileID{1, 2}], s.known[7] = &c.l, []use{{library: fileID{1, 2}}}
 			var set claim.Set
@@ -253,7 +253,7 @@ func TestHostMissed(t *testing.T) {
 }
 
 // TestHostTakeover: a successor knows what was enqueued and waited for, also while
-// nobody read. One whose configuration differs takes the probes out, or sets them;
+// no daemon read. One whose configuration differs takes the probes out, or sets them;
 // then it does not know what was before.
 func TestHostTakeover(t *testing.T) {
 	source, err := Open(Options{Waits: true, fresh: time.Minute})
@@ -267,7 +267,7 @@ func TestHostTakeover(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		waits   bool
-		between string // while nobody reads
+		between string // while no daemon reads
 		after   string
 		want    uint64 // enqueued; 0: not known
 		settled bool

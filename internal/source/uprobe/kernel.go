@@ -15,7 +15,7 @@ import (
 	"github.com/ttmon/ttmon/internal/source/uprobe/pages"
 )
 
-// Obstacle is what keeps this machine or process from watching.
+// Obstacle is why this machine or process cannot watch.
 type Obstacle string
 
 // Obstacles.
@@ -26,11 +26,11 @@ const (
 	NoUprobeMulti Obstacle = "uprobemulti" // the kernel is older than 6.6
 	Lockdown      Obstacle = "lockdown"    // the kernel is locked down: confidentiality
 	Memlock       Obstacle = "memlock"     // no memory may be locked
-	Paranoid      Obstacle = "paranoid"    // kernel.perf_event_paranoid keeps the records of mappings from us
+	Paranoid      Obstacle = "paranoid"    // kernel.perf_event_paranoid denies us the records of mappings
 	OtherObstacle Obstacle = "other"
 )
 
-// ObstacleError says why nothing can be watched.
+// ObstacleError is why nothing can be watched.
 type ObstacleError struct {
 	Obstacle Obstacle
 	Err      error // what the kernel said
@@ -45,14 +45,14 @@ func (e *ObstacleError) Unwrap() error { return e.Err }
 // kernel is the BPF program, loaded, with its maps.
 type kernel struct {
 	watchObjects
-	reader *ringbuf.Reader // nil until there is something to watch
-	pages  *ringbuf.Reader // the same for what chips report
-	fates  []link.Link     // exec, exit, fork
+	reader    *ringbuf.Reader // nil until there is something to watch
+	pages     *ringbuf.Reader // the same for what chips report
+	lifecycle []link.Link     // exec, exit, fork
 	// How often each ring was emptied.
 	turns, pageTurns uint32
 }
 
-// nextTurn tells the program that the ring was emptied: users may fill their
+// nextTurn signals the BPF program that the ring was emptied: users may fill their
 // part of it again.
 func (k *kernel) nextTurn() {
 	k.turns++
@@ -65,8 +65,8 @@ func (k *kernel) nextPageTurn() {
 	_ = k.Turn.Put(uint32(1), k.pageTurns)
 }
 
-// wakeBytes of waiting events wake the reader at once. Fewer are read when it
-// looks the next time.
+// wakeBytes of waiting events wake the reader at once. Fewer are read at its next
+// poll.
 const wakeBytes = 64 << 10
 
 // recordBytes is what an event takes in the ring.
@@ -117,7 +117,7 @@ func load(ringBytes, processes uint32) (*kernel, error) {
 	return k, nil
 }
 
-// follow attaches to what becomes of processes.
+// follow attaches to exec, exit and fork of processes.
 func (k *kernel) follow() error {
 	for name, program := range map[string]*ebpf.Program{
 		"sched_process_exec": k.Exec, "sched_process_exit": k.Gone, "sched_process_fork": k.Forked,
@@ -126,14 +126,14 @@ func (k *kernel) follow() error {
 		if err != nil {
 			return fmt.Errorf("attaching to %s: %w", name, err)
 		}
-		k.fates = append(k.fates, l)
+		k.lifecycle = append(k.lifecycle, l)
 	}
 	return nil
 }
 
 // Close unloads everything.
 func (k *kernel) Close() error {
-	for _, l := range k.fates {
+	for _, l := range k.lifecycle {
 		l.Close()
 	}
 	if k.reader != nil {
@@ -163,8 +163,8 @@ func thisMachine(memlock error) limits {
 	}
 }
 
-// obstacle finds the reason for an error of the kernel's at loading. The kernel
-// says EPERM for several of them, so it is looked at what the machine forbids.
+// obstacle finds the reason for an error at loading. The kernel returns EPERM for
+// several of them, so what the machine forbids decides.
 func (m limits) obstacle(err error) error {
 	o := OtherObstacle
 	_, rejected := errors.AsType[*ebpf.VerifierError](err) // with EACCES too
@@ -188,8 +188,8 @@ func (m limits) obstacle(err error) error {
 	return &ObstacleError{o, err}
 }
 
-// slow finds the reason why the records of mappings cannot be had. Some
-// distributions let nobody but CAP_SYS_ADMIN have them above 2.
+// slow finds the reason why the records of mappings are unavailable. Above 2 some
+// distributions allow them to CAP_SYS_ADMIN only.
 func (m limits) slow(err error) error {
 	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
 		return &ObstacleError{Paranoid, fmt.Errorf("it is %s: %w", m.paranoid, err)}
@@ -197,7 +197,7 @@ func (m limits) slow(err error) error {
 	return &ObstacleError{OtherObstacle, err}
 }
 
-// privileged says whether the process has the capabilities that it takes.
+// privileged reports whether the process has the capabilities that it needs.
 func privileged() bool {
 	const bpf, perfmon, admin = 39, 38, 21
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

@@ -29,8 +29,8 @@ type library struct {
 	err    error  // why it is not watched
 	armed  uint64 // since when it is, ns after boot
 
-	pids  map[int]bool // processes that have it mapped
-	letGo map[int]bool // those of them that are no longer watched
+	pids     map[int]bool // processes that have it mapped
+	detached map[int]bool // those of them that ttmond has detached from
 	// onHost says that the file has its path in our own root too. Others are
 	// a container's: to hold on to them would keep its file system busy.
 	onHost bool
@@ -38,9 +38,9 @@ type library struct {
 	// workFast are those whose chips report too often for the probes of pages.
 	workFast map[int]bool
 
-	// links are the probes of all processes (key 0), or, while one of them is
-	// let go, of each of the others. learn are those that teach, and work those
-	// where chips report.
+	// links are the probes of all processes (key 0), or, after detaching from one of
+	// them, of each of the others. learn are those that show which chips allocators
+	// stand for, and work those where chips report.
 	links, learn, work map[int]link.Link
 	learned            bool // learn is off
 
@@ -93,13 +93,13 @@ func stat(f *os.File) (st unix.Stat_t, err error) {
 // emptyLibrary is a file without probes.
 func emptyLibrary(f *os.File, path string, uid int) *library {
 	return &library{
-		path: path, uid: uid, file: f, pids: map[int]bool{}, letGo: map[int]bool{}, workFast: map[int]bool{}, hostFast: map[int]bool{},
+		path: path, uid: uid, file: f, pids: map[int]bool{}, detached: map[int]bool{}, workFast: map[int]bool{}, hostFast: map[int]bool{},
 		links: map[int]link.Link{}, learn: map[int]link.Link{}, work: map[int]link.Link{}, host: map[int]link.Link{},
 	}
 }
 
-// newLibrary looks for the functions in a file. It is not watched yet. blocked
-// is a read of it that does not end.
+// newLibrary finds the functions in a file. It is not watched yet. blocked is a
+// read of it that does not end.
 func newLibrary(f *os.File, path string, uid int) (l *library, blocked *hostfs.Batch) {
 	l = emptyLibrary(f, path, uid)
 	r, err := newGuardedReader(f, time.Now().Add(libraryTimeout))
@@ -117,25 +117,26 @@ func newLibrary(f *os.File, path string, uid int) (l *library, blocked *hostfs.B
 	return l, nil
 }
 
-// arm sets the probes: of everybody, or, if somebody is let go and may be, of
-// each of the others. Those where processes enqueue and wait only where waits is.
+// arm sets the probes: for all processes, or, after detaching from one and with
+// separate, for each of the others. Those where processes enqueue and wait are set
+// only with waits.
 func (l *library) arm(k *kernel, separate, waits bool) error {
 	want, work := map[int]bool{0: true}, map[int]bool{0: true}
-	if len(l.letGo) > 0 && separate {
-		want = l.without(l.letGo)
+	if len(l.detached) > 0 && separate {
+		want = l.without(l.detached)
 	}
-	if len(l.letGo)+len(l.workFast) > 0 && separate {
-		work = l.without(l.letGo, l.workFast)
+	if len(l.detached)+len(l.workFast) > 0 && separate {
+		work = l.without(l.detached, l.workFast)
 	}
 	host := map[int]bool{0: true}
 	switch {
 	case !waits || !l.seesHost():
 		host = nil
-	case len(l.letGo)+len(l.hostFast) > 0:
-		// They are on the program's own path: one that hits them too often is let go
-		// even where others cannot have probes of their own.
+	case len(l.detached)+len(l.hostFast) > 0:
+		// They are on the program's own path: ttmond detaches from one that hits them
+		// too often even where others cannot have probes of their own.
 		if host = nil; separate {
-			host = l.without(l.letGo, l.hostFast)
+			host = l.without(l.detached, l.hostFast)
 		}
 	}
 	learn := want
@@ -183,7 +184,7 @@ func (l *library) set(program *ebpf.Program, links map[int]link.Link, want map[i
 		if links[pid] != nil {
 			continue
 		}
-		// By its descriptor: nobody can put another file under that name.
+		// By its descriptor: no user can put another file under that name.
 		x, err := link.OpenExecutable(fmt.Sprintf("/proc/self/fd/%d", l.file.Fd()))
 		if err != nil {
 			return fmt.Errorf("opening %s: %w", l.path, err)
@@ -201,7 +202,7 @@ func (l *library) set(program *ebpf.Program, links map[int]link.Link, want map[i
 	return nil
 }
 
-// Close takes the probes out and lets go of the file.
+// Close removes the probes and closes the file.
 func (l *library) Close() {
 	for _, links := range []map[int]link.Link{l.links, l.learn, l.work, l.host} {
 		for _, x := range links {

@@ -54,8 +54,8 @@ type mmapRing struct {
 // The ring of each CPU, in pages. A record has about 150 bytes.
 const mmapPages = 8
 
-// watchMmap opens the records. The first one wakes whoever waits for it; those
-// that follow are found by the same look.
+// watchMmap opens the records. The first one wakes the reader; those that
+// follow are found by the same read.
 func watchMmap() (*mmapWatch, error) {
 	attr := unix.PerfEventAttr{
 		Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_DUMMY,
@@ -229,7 +229,7 @@ func (r *mmapRing) read() (found []mapping, lost bool) {
 	return parseRecords(waiting)
 }
 
-// Records of the kernel that are looked at.
+// Records of the kernel that are read.
 const (
 	recordLost      = 2
 	recordMmap2     = 10

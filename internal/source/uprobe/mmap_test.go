@@ -15,7 +15,7 @@ import (
 func TestEndOfWaitWritesNowhereElse(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	var heirs []int // of the numbers of the two descriptors of each
+	var reusers []int // of the numbers of the two descriptors of each
 	for range 200 {
 		w, err := newMmapWatch()
 		if err != nil {
@@ -25,9 +25,9 @@ func TestEndOfWaitWritesNowhereElse(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Close()
-		heirs = append(heirs, eventfd(t), eventfd(t))
+		reusers = append(reusers, eventfd(t), eventfd(t))
 	}
-	for _, fd := range heirs {
+	for _, fd := range reusers {
 		var b [8]byte
 		if n, err := unix.Read(fd, b[:]); !errors.Is(err, unix.EAGAIN) {
 			t.Errorf("%d bytes were written to another's descriptor %d (%v)", n, fd, err)

@@ -112,7 +112,7 @@ func TestEqualsTheAllocator(t *testing.T) {
 	}
 }
 
-// compare holds the books against the allocator's own table.
+// compare compares the accounts with the allocator's own table.
 func compare(t *testing.T, s *Source, j *ttnn.Job, chips int) {
 	t.Helper()
 	want := do(t, j, ttnn.Step{"do": "table"}).Table
@@ -159,7 +159,7 @@ func edge(t *testing.T, s *Source, j *ttnn.Job) {
 				t.Errorf("%s: %d pages: %+v, known %v", l.Pool, pages, fit, known)
 			}
 			if really := do(t, j, ttnn.Step{"do": "try", "pool": l.Pool.String(), "pages": pages, "page": page}).Fits; really != want {
-				t.Errorf("%s: %d pages: fits %v says tt-metal, %v say the books", l.Pool, pages, really, want)
+				t.Errorf("%s: %d pages: fits %v says tt-metal, %v say the accounts", l.Pool, pages, really, want)
 			}
 		}
 	}

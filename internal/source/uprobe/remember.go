@@ -112,8 +112,8 @@ func (s *Source) prepare() {
 	}
 }
 
-// watchFile watches a file that nobody may have mapped yet. It counts for the
-// user whose file it is.
+// watchFile watches a file before any process has mapped it. It counts for the
+// owner of the file.
 func (s *Source) watchFile(path string) error {
 	type opened struct {
 		file   *os.File

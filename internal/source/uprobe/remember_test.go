@@ -29,7 +29,7 @@ func TestRemembered(t *testing.T) {
 		t.Fatalf("watched from the start: %+v", libs)
 	}
 	w = startFake(t, exec.Command(program, library))
-	w.do("make %d 5", 1<<20) // at once: nobody has noticed the process yet
+	w.do("make %d 5", 1<<20) // at once: the process has not been noticed yet
 	w.do("take 64")
 	eventually(t, "it is known since when it is watched", func() bool { return find(t, again, w.pid).Exact() })
 }

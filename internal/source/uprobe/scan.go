@@ -11,15 +11,15 @@ import (
 // accounting is in the paths of the files that tt-metal accounts in.
 const accounting = "/dev/shm/tt_device_"
 
-// processPatience is how long processes may keep discover waiting, all that it
-// looks at together.
-const processPatience = 2 * time.Second
+// processTimeout is how long discover waits for processes, for all of a sweep
+// together.
+const processTimeout = 2 * time.Second
 
 // newProcesses returns a reader for discover, which finds libraries, the files
 // that tt-metal accounts in, and Python.
 func newProcesses() *proc.Reader {
 	r := proc.New(hostfs.Root{})
-	r.Guard = proc.NewGuard(processPatience)
+	r.Guard = proc.NewGuard(processTimeout)
 	r.KeepMappings("/" + libraryName)
 	r.KeepMappings(accounting)
 	for _, part := range pythonPaths {
@@ -28,8 +28,8 @@ func newProcesses() *proc.Reader {
 	return r
 }
 
-// scan looks through all processes that are not known, and queues them. Those that may not be
-// looked at, or do not answer, are left out.
+// scan queues all processes that have mapped a library and are not known. Those
+// that may not be read, or do not answer, are left out.
 func (s *Source) scan() {
 	s.processes.StartSweep()
 	defer s.processes.Close()

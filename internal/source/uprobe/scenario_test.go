@@ -108,7 +108,7 @@ func TestExec(t *testing.T) {
 	}
 }
 
-// TestFork: a child has a copy of its parent's books, not of its memory.
+// TestFork: a child has a copy of its parent's accounts, not of its memory.
 func TestFork(t *testing.T) {
 	s := watch(t, Options{})
 	program, library := fake(t)
@@ -178,12 +178,12 @@ func TestWriters(t *testing.T) {
 	}
 }
 
-// watched lists the processes in the books.
+// watched lists the processes in the accounts.
 func watched(s *Source) (pids []int) {
 	s.Sync()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for pid := range s.books.processes {
+	for pid := range s.accounts.processes {
 		pids = append(pids, int(pid))
 	}
 	return pids
@@ -204,11 +204,11 @@ func TestContainer(t *testing.T) {
 		t.Errorf("%v, exact %v", got, p.Exact())
 	}
 	w.end()
-	eventually(t, "the container's file is let go", func() bool {
+	eventually(t, "the container's file is closed", func() bool {
 		s.Sync()
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return len(s.libraries) == 0 && len(s.books.processes) == 0
+		return len(s.libraries) == 0 && len(s.accounts.processes) == 0
 	})
 }
 
@@ -234,7 +234,7 @@ func TestReplacedLibrary(t *testing.T) {
 		t.Errorf("the process with the new file: %+v", p)
 	}
 	old.end()
-	eventually(t, "the old file is let go", func() bool {
+	eventually(t, "the old file is closed", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return len(s.libraries) == 1
@@ -259,9 +259,9 @@ func TestRingTooSmall(t *testing.T) {
 	})
 }
 
-// TestLetGo: a process that allocates too often is left alone; the others with
+// TestDetach: a process that allocates too often is left alone; the others with
 // the same library are not.
-func TestLetGo(t *testing.T) {
+func TestDetach(t *testing.T) {
 	s := watch(t, Options{Limit: 20_000})
 	program, library := fake(t)
 	busy, quiet := startFake(t, exec.Command(program, library)), startFake(t, exec.Command(program, library))
@@ -273,10 +273,10 @@ func TestLetGo(t *testing.T) {
 	left := func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		p := s.books.processes[uint32(busy.pid)]
-		return p != nil && p.letGo()
+		p := s.accounts.processes[uint32(busy.pid)]
+		return p != nil && p.detached()
 	}
-	eventually(t, "the busy one is let go", func() bool { busy.do("loop 100000 0"); return left() })
+	eventually(t, "ttmond detaches from the busy one", func() bool { busy.do("loop 100000 0"); return left() })
 	if p := find(t, s, busy.pid); p.Blocks() != 0 || p.Exact() {
 		t.Errorf("the figures of a process that is not watched: %+v", p)
 	}

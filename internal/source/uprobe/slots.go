@@ -103,7 +103,7 @@ func (s *Source) library(f *os.File, path string, uid int, by user) (id fileID, 
 		return id, l, nil
 	}
 	if err := s.reads.allow(uid, time.Now()); err != nil {
-		s.say(slog.LevelWarn, uid, "skipping library", "library", path, "err", err)
+		s.logLimited(slog.LevelWarn, uid, "skipping library", "library", path, "err", err)
 		return id, nil, err
 	}
 	if err := s.openRing(); err != nil {
@@ -112,7 +112,7 @@ func (s *Source) library(f *os.File, path string, uid int, by user) (id fileID, 
 	began := time.Now()
 	defer func() { s.reads.note(uid, time.Since(began), time.Now()) }()
 	if !s.admit(uid) {
-		s.say(slog.LevelWarn, uid, "skipping library", "library", path, "err", errTooMany)
+		s.logLimited(slog.LevelWarn, uid, "skipping library", "library", path, "err", errTooMany)
 		return id, nil, errTooMany
 	}
 	begun = true
@@ -165,7 +165,7 @@ func (s *Source) makeLibrary(f *os.File, path string, uid int) (*library, error)
 		select {
 		case <-armed:
 		case <-time.After(libraryTimeout):
-			s.say(slog.LevelWarn, uid, "attaching probes takes too long", "library", path)
+			s.logLimited(slog.LevelWarn, uid, "attaching probes takes too long", "library", path)
 			go func() {
 				<-armed // its descriptor must not become another file's before
 				l.Close()
@@ -174,9 +174,9 @@ func (s *Source) makeLibrary(f *os.File, path string, uid int) (*library, error)
 		}
 	}
 	if l.err != nil {
-		s.say(slog.LevelWarn, uid, "cannot attach to tt-metal library", "library", path, "err", l.err)
+		s.logLimited(slog.LevelWarn, uid, "cannot attach to tt-metal library", "library", path, "err", l.err)
 	} else {
-		s.say(slog.LevelInfo, uid, "attached to tt-metal library", "library", path)
+		s.logLimited(slog.LevelInfo, uid, "attached to tt-metal library", "library", path)
 	}
 	return l, nil
 }
@@ -272,8 +272,8 @@ func (l *lines) allow(uid int, message string, now time.Time) bool {
 	return true
 }
 
-// say writes a line about a user's library, unless there are too many.
-func (s *Source) say(level slog.Level, uid int, message string, args ...any) {
+// logLimited writes a line about a user's library, unless there are too many.
+func (s *Source) logLimited(level slog.Level, uid int, message string, args ...any) {
 	if s.lines.allow(uid, message, time.Now()) {
 		s.log.Log(context.Background(), level, message, append(args, "uid", uid)...)
 	}

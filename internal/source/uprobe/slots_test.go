@@ -100,7 +100,7 @@ func TestLibrariesOfAUser(t *testing.T) {
 	if left != 0 {
 		t.Errorf("%d processes are known, and all have ended", left)
 	}
-	// What nobody uses makes room.
+	// What no process uses makes room.
 	again := startWith(t, program, 60000, duplicates(t, library, share))
 	eventually(t, "the share is there again", func() bool { return s.inUse() == share })
 	again.end()

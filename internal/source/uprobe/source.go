@@ -28,8 +28,8 @@ type Options struct {
 	// Memory is a file that keeps which libraries were used, so that they are
 	// watched before they are used again; empty: none.
 	Memory string
-	// Limit is the number of hits a second above which a process is let go;
-	// 0 means DefaultLimit.
+	// Limit is the number of hits a second above which ttmond detaches from a
+	// process; 0 means DefaultLimit.
 	Limit float64
 	// Waits has probes set where processes enqueue work and wait for it, too: they
 	// are on the program's own path, and cost it some microseconds a call.
@@ -49,8 +49,8 @@ type Options struct {
 	// a quarter; 0 means 128.
 	MaxLibraries int
 
-	// fresh is how long after its mapping a process without a chip is taken
-	// for one that never had any; 0 means a second. A mock run with its
+	// fresh is how long after its mapping a process without a chip counts as one
+	// that never had any; 0 means a second. A mock run with its
 	// statistics switched off shows none: importing ttnn takes it longer.
 	fresh time.Duration
 }
@@ -61,7 +61,8 @@ const (
 	DefaultMaxBlocks = 1 << 20
 )
 
-// Source watches. Its methods may be called from any goroutine.
+// Source watches the allocators of processes. Its methods may be called from any
+// goroutine.
 type Source struct {
 	o         Options
 	log       *slog.Logger
@@ -71,28 +72,26 @@ type Source struct {
 	reads     reads        // discover's
 	lines     lines        // discover's
 	pythons   pythons      // discover's
-	queue     []mapping    // discover's: those to be looked at
+	queue     []mapping    // discover's: those to be inspected
 	dropped   bool         // discover's: some did not fit into the queue
 	slots     *budget.Pool // of libraries
 	retired   *retired
 
 	ended chan struct{} // closed when it no longer runs
-	ready chan struct{} // closed when all that runs has been looked at
+	ready chan struct{} // closed when all running processes have been inspected
 	ring  chan struct{} // closed when the ring is open
-	// They ask the reader of events, and that of pages, to stop until the channel in
-	// it closes.
+	// They stop the reader of events, and that of pages, until the channel sent closes.
 	parks, workParks chan chan struct{}
 
-	// requested and served count the times somebody wanted to know all that
-	// has happened by now.
+	// requested and served count the calls of Sync.
 	requested, served atomic.Uint64
 	// The same for pages.
 	workRequested, workServed atomic.Uint64
 	nameless                  atomic.Uint64 // events of processes without a place, by the last sweep
-	looked                    *sync.Cond    // with mu
+	synced                    *sync.Cond    // with mu
 
 	mu        sync.Mutex // over all below
-	books     *books
+	accounts  *accounts
 	libraries map[fileID]*library
 	known     map[int][]use // the libraries of each process
 	rates     map[rateKey]count
@@ -141,11 +140,11 @@ func newSource(o Options, k *kernel) *Source {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Source{
-		o: o, log: o.Log, kernel: k, books: newBooks(o.MaxBlocks, o.Blocks), processes: newProcesses(),
+		o: o, log: o.Log, kernel: k, accounts: newAccounts(o.MaxBlocks, o.Blocks), processes: newProcesses(),
 		ended: make(chan struct{}), ready: make(chan struct{}), ring: make(chan struct{}), parks: make(chan chan struct{}), workParks: make(chan chan struct{}), libraries: map[fileID]*library{}, known: map[int][]use{}, rates: map[rateKey]count{}, elsewhere: map[uint32]bool{},
 		memory: &memory{}, reads: reads{spent: map[int]budget.Meter{}}, slots: budget.NewPool("libraries", budget.Divide(int64(o.MaxLibraries)), nil),
 	}
-	s.looked, s.retired = sync.NewCond(&s.mu), newRetired()
+	s.synced, s.retired = sync.NewCond(&s.mu), newRetired()
 	return s
 }
 
@@ -179,31 +178,31 @@ func (s *Source) close() {
 	for s.retired.closeNext() {
 	}
 	s.kernel.Close()
-	s.served.Store(^uint64(0)) // nobody waits for what will not come
+	s.served.Store(^uint64(0)) // Sync must not wait for what will not come
 	s.workServed.Store(^uint64(0))
-	s.looked.Broadcast()
+	s.synced.Broadcast()
 }
 
 // How long events may wait in the ring: short while some come, longer when
 // none did, longer still while no process is known that could make one.
-// Whoever asks (Sync) does not wait for any of them, and watch wakes the reader.
+// Sync does not wait for any of them, and watch wakes the reader.
 const (
-	lookBusy  = 20 * time.Millisecond
-	lookIdle  = 100 * time.Millisecond
-	lookAlone = time.Second
+	pollBusy  = 20 * time.Millisecond
+	pollIdle  = 100 * time.Millisecond
+	pollAlone = time.Second
 )
 
-// patience is how long events may wait after a look that found n.
-func (s *Source) patience(n int) time.Duration {
+// pollInterval is how long events may wait after a read that found n.
+func (s *Source) pollInterval(n int) time.Duration {
 	if n > 0 {
-		return lookBusy
+		return pollBusy
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.known) == 0 {
-		return lookAlone
+		return pollAlone
 	}
-	return lookIdle
+	return pollIdle
 }
 
 // openRing opens what events arrive in, before the first probe is set. Until
@@ -245,8 +244,8 @@ func (s *Source) wake() bool {
 	return true
 }
 
-// stand waits while the reader is to be parked.
-func stand(ctx context.Context, parked chan struct{}) error {
+// waitResumed blocks while the reader is parked.
+func waitResumed(ctx context.Context, parked chan struct{}) error {
 	select {
 	case <-parked:
 		return nil
@@ -255,14 +254,14 @@ func stand(ctx context.Context, parked chan struct{}) error {
 	}
 }
 
-// read takes events out of the ring, once it is open.
+// read reads events from the ring, once it is open.
 func (s *Source) read(ctx context.Context) error {
 	for open := false; !open; {
 		select {
 		case <-s.ring:
 			open = true
 		case parked := <-s.parks:
-			if err := stand(ctx, parked); err != nil {
+			if err := waitResumed(ctx, parked); err != nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -271,7 +270,7 @@ func (s *Source) read(ctx context.Context) error {
 	}
 	defer context.AfterFunc(ctx, func() { s.kernel.reader.Close() })()
 	var record ringbuf.Record
-	wait := lookIdle
+	wait := pollIdle
 	for {
 		s.kernel.reader.SetDeadline(time.Now().Add(wait))
 		n, err := s.readAll(&record)
@@ -282,13 +281,13 @@ func (s *Source) read(ctx context.Context) error {
 		default:
 			return fmt.Errorf("reading the events of the kernel: %w", err)
 		}
-		wait = s.patience(n)
+		wait = s.pollInterval(n)
 		if s.served.Load() < s.requested.Load() {
-			wait = 0 // somebody asked during this look: only the next one is surely after the question
+			wait = 0 // Sync was called during this read: only the next one surely has what happened before
 		}
 		select {
 		case parked := <-s.parks:
-			if err := stand(ctx, parked); err != nil {
+			if err := waitResumed(ctx, parked); err != nil {
 				return err
 			}
 		default:
@@ -296,7 +295,7 @@ func (s *Source) read(ctx context.Context) error {
 	}
 }
 
-// readAll enters events until the ring has been empty.
+// readAll applies events until the ring is empty.
 func (s *Source) readAll(record *ringbuf.Record) (n int, err error) {
 	began := time.Now()
 	for {
@@ -304,11 +303,11 @@ func (s *Source) readAll(record *ringbuf.Record) (n int, err error) {
 		err := s.kernel.reader.ReadInto(record)
 		if err != nil {
 			s.mu.Lock()
-			if t := s.books.tap; t != nil {
-				t.looked(n, began)
+			if t := s.accounts.tap; t != nil {
+				t.caughtUp(n, began)
 			}
 			s.served.Store(max(s.served.Load(), asked))
-			s.looked.Broadcast()
+			s.synced.Broadcast()
 			s.mu.Unlock()
 			if n > 0 {
 				s.kernel.nextTurn()
@@ -317,18 +316,18 @@ func (s *Source) readAll(record *ringbuf.Record) (n int, err error) {
 		}
 		s.mu.Lock()
 		if n == 0 {
-			s.books.bootTime = bootTime()
+			s.accounts.bootTime = bootTime()
 		}
 		for ; err == nil; n++ {
-			s.enter(record.RawSample)
+			s.applySample(record.RawSample)
 			if record.Remaining == 0 || n%512 == 511 {
 				n++
 				break // others want the lock too
 			}
 			err = s.kernel.reader.ReadInto(record)
 		}
-		if t := s.books.tap; t != nil && time.Since(t.wake) > sayMore {
-			t.tell(time.Now())
+		if t := s.accounts.tap; t != nil && time.Since(t.wake) > notifyEvery {
+			t.notify(time.Now())
 		}
 		s.mu.Unlock()
 		if err != nil {
@@ -365,7 +364,7 @@ func (s *Source) parkReader(reader chan chan struct{}, parked chan struct{}) boo
 	}
 }
 
-func (s *Source) enter(sample []byte) {
+func (s *Source) applySample(sample []byte) {
 	e, err := decode(sample)
 	if err != nil {
 		s.log.Error("cannot read kernel event", "err", err)
@@ -378,19 +377,19 @@ func (s *Source) enter(sample []byte) {
 	if s.isElsewhere(e.pid) {
 		return
 	}
-	if _, known := s.known[int(e.pid)]; !known && e.kind.ofSite() && s.books.processes[e.pid] == nil {
+	if _, known := s.known[int(e.pid)]; !known && e.kind.ofSite() && s.accounts.processes[e.pid] == nil {
 		// Who maps the library is announced before it has an allocator. This
 		// one has it from its parent, which has hit no probe yet.
-		s.books.process(e.pid).child = true
+		s.accounts.process(e.pid).child = true
 	}
-	s.books.apply(&e)
+	s.accounts.apply(&e)
 }
 
 // isElsewhere reports whether events come from a process of another host, which has
 // the same library mapped: simulated hosts share the kernel, and its probes. A
-// process is asked about once, before it is in the books. With mu.
+// process is checked once, before it has a record. With mu.
 func (s *Source) isElsewhere(pid uint32) bool {
-	if s.books.processes[pid] != nil {
+	if s.accounts.processes[pid] != nil {
 		return false
 	}
 	if !s.elsewhere[pid] && s.processes.OfAnotherHost(int(pid)) {
@@ -399,7 +398,7 @@ func (s *Source) isElsewhere(pid uint32) bool {
 	return s.elsewhere[pid]
 }
 
-// Sync returns when all that happened before the call is in the books.
+// Sync returns when all events from before the call are applied.
 func (s *Source) Sync() {
 	want, work := s.requested.Add(1), s.workRequested.Add(1)
 	if !s.wake() {
@@ -409,7 +408,7 @@ func (s *Source) Sync() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.served.Load() < want || s.workServed.Load() < work {
-		s.looked.Wait()
+		s.synced.Wait()
 	}
 }
 

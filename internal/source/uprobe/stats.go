@@ -9,7 +9,7 @@ import (
 	"github.com/ttmon/ttmon/internal/sorted"
 )
 
-// Stats is how the watching is doing.
+// Stats is the state of the watching.
 type Stats struct {
 	Ready     bool // all processes that were there before are watched
 	Waits     bool // what processes enqueue and wait for is seen, too
@@ -17,7 +17,7 @@ type Stats struct {
 	Libraries []Library
 	Events    uint64 // read since the start
 	Lost      uint64 // by processes that still run
-	LetGo     []int  // processes that allocate too often
+	Detached  []int  // processes that allocate too often
 	Slow      error  // why new processes are noticed late; nil if they are not
 }
 
@@ -27,20 +27,20 @@ type Library struct {
 	Err  error
 }
 
-// Stats tells how the watching is doing.
+// Stats returns the state of the watching.
 func (s *Source) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := Stats{Ready: s.isReady(), Waits: s.o.Waits, Processes: len(s.books.processes), Events: s.events, Slow: s.slow}
+	st := Stats{Ready: s.isReady(), Waits: s.o.Waits, Processes: len(s.accounts.processes), Events: s.events, Slow: s.slow}
 	for _, l := range s.libraries {
 		st.Libraries = append(st.Libraries, Library{l.path, l.err})
 	}
 	sorted.By(st.Libraries, func(a, b *Library) int { return strings.Compare(a.Path, b.Path) })
-	for _, pid := range slices.Sorted(maps.Keys(s.books.processes)) {
-		p := s.books.processes[pid]
+	for _, pid := range slices.Sorted(maps.Keys(s.accounts.processes)) {
+		p := s.accounts.processes[pid]
 		st.Lost += p.Lost
-		if p.letGo() {
-			st.LetGo = append(st.LetGo, int(pid))
+		if p.detached() {
+			st.Detached = append(st.Detached, int(pid))
 		}
 	}
 	return st
@@ -58,5 +58,5 @@ func (s *Source) isReady() bool {
 // Budgets are what users have of the places for libraries, and of the blocks
 // that are kept.
 func (s *Source) Budgets() []budget.State {
-	return []budget.State{s.slots.State(), s.books.shares.State()}
+	return []budget.State{s.slots.State(), s.accounts.shares.State()}
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/ttmon/ttmon/internal/proc"
 )
 
-// sweepEvery is how often the kernel's table of processes is looked through:
-// for those that hit too often, have lost events, or are gone.
+// sweepEvery is how often the kernel's table of processes is scanned for those
+// that hit too often, have lost events, or are gone.
 const sweepEvery = 500 * time.Millisecond
 
-// rateKey is what hits are counted by: each kind of probes is let go of by itself.
+// rateKey is what hits are counted by: each kind of probes has its own limit.
 type rateKey struct {
 	pid uint32
 	of  rateKind
@@ -65,47 +65,47 @@ func (s *Source) sweepOnce(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for pid, row := range table {
-		p := s.books.processes[pid]
+		p := s.accounts.processes[pid]
 		if p == nil {
 			continue // its first event is still in the ring
 		}
 		if p.Start == 0 {
 			p.Start = ticks(row.Start)
 		}
-		s.books.own(p, int(row.Uid))
+		s.accounts.setOwner(p, int(row.Uid))
 		p.nameless = nameless
-		s.books.lose(p, row.Lost, now)
+		s.accounts.setLost(p, row.Lost, now)
 		p.lost16 = uint16(row.Lost)
 		p.taught = row.Taught
 		if p.parent != 0 && row.Hits > 0 {
 			s.adopt(pid, p.parent)
 		}
 		if rate := s.rate(rateKey{pid, rateAllocators}, row.Hits, now); rate > s.o.Limit && row.Ignored == 0 {
-			s.letGo(pid, numbers[pid], row, rate)
+			s.detach(pid, numbers[pid], row, rate)
 		}
 		s.sweepWork(p, &row, now)
 	}
-	for pid, p := range s.books.processes {
+	for pid, p := range s.accounts.processes {
 		if _, seen := table[pid]; !seen && !sameProcess(int(pid), p.Start) {
 			// It has ended, and either never hit a probe or its last event was lost.
 			s.forget(int(pid))
-			s.books.end(p, now.UnixNano(), "it has ended")
-			s.books.remove(p)
+			s.accounts.endProcess(p, now.UnixNano(), "it has ended")
+			s.accounts.remove(p)
 		} else if !seen {
 			// Its events may be among those of processes that have no place.
-			s.books.lose(p, p.Lost+nameless-min(p.nameless, nameless), now)
+			s.accounts.setLost(p, p.Lost+nameless-min(p.nameless, nameless), now)
 			p.nameless = nameless
 		}
 	}
-	maps.DeleteFunc(s.rates, func(key rateKey, _ count) bool { return s.books.processes[key.pid] == nil })
+	maps.DeleteFunc(s.rates, func(key rateKey, _ count) bool { return s.accounts.processes[key.pid] == nil })
 	maps.DeleteFunc(s.elsewhere, func(pid uint32, _ bool) bool { _, seen := table[pid]; return !seen })
 	s.sweepHosts(now)
 	s.learnChips(now)
 	s.dropGone()
 }
 
-// lose notes that so many events of a process were lost.
-func (b *books) lose(p *process, lost uint64, now time.Time) {
+// setLost notes that so many events of a process were lost.
+func (b *accounts) setLost(p *process, lost uint64, now time.Time) {
 	if lost > p.Lost {
 		p.Lost = lost
 		b.note(p, changes.Change{Kind: changes.Lost, Time: now.UnixNano(), Size: lost})
@@ -123,20 +123,20 @@ func (s *Source) rate(key rateKey, hits uint64, now time.Time) float64 {
 	return float64(hits-before.hits) / elapsed
 }
 
-// letGo takes the probes out of a process that hits them too often: it shall
-// not pay for being watched. The kernel cannot leave out a process, so all
-// others get probes of their own until it has ended. With mu.
-func (s *Source) letGo(pid, number uint32, row watchProcess, rate float64) {
+// detach removes the probes from a process that hits them too often: watching must
+// not slow it. The kernel cannot leave out a process, so all others get probes of
+// their own until it exits. With mu.
+func (s *Source) detach(pid, number uint32, row watchProcess, rate float64) {
 	row.Ignored = 1
 	_ = s.kernel.Processes.Put(number, row) // from now on no more events
-	if p := s.books.processes[pid]; p != nil {
-		s.books.giveUp(p, time.Now().UnixNano(), model.Doubt{Kind: model.TooFast, Count: int(rate)})
+	if p := s.accounts.processes[pid]; p != nil {
+		s.accounts.giveUp(p, time.Now().UnixNano(), model.Doubt{Kind: model.TooFast, Count: int(rate)})
 	}
 	s.log.Warn("process allocates too often; detached from it",
 		"pid", pid, "hits_per_second", int(rate), "limit", s.o.Limit)
 	for _, of := range s.known[int(pid)] {
 		if l := s.libraries[of.library]; l != nil {
-			l.letGo[int(pid)] = true
+			l.detached[int(pid)] = true
 			s.arm(l)
 		}
 	}
@@ -147,7 +147,7 @@ func (s *Source) letGo(pid, number uint32, row watchProcess, rate float64) {
 const learnTime = 100 * time.Millisecond
 
 // learnChips watches which chips allocators stand for only as long as that is
-// not known of somebody. With mu.
+// unknown for some process. With mu.
 func (s *Source) learnChips(now time.Time) {
 	began := time.Now()
 	for _, l := range s.libraries {
@@ -156,7 +156,7 @@ func (s *Source) learnChips(now time.Time) {
 		}
 		used, open := false, false
 		for pid := range l.pids {
-			if p := s.books.processes[uint32(pid)]; p != nil {
+			if p := s.accounts.processes[uint32(pid)]; p != nil {
 				u, o := p.learning(now.UnixNano())
 				used, open = used || u, open || o
 			}
@@ -168,7 +168,7 @@ func (s *Source) learnChips(now time.Time) {
 	}
 }
 
-// dropGone lets go of libraries whose file is gone. With mu.
+// dropGone drops libraries whose file is deleted. With mu.
 func (s *Source) dropGone() {
 	for id, l := range s.libraries {
 		if len(l.pids) > 0 {
@@ -180,7 +180,7 @@ func (s *Source) dropGone() {
 	}
 }
 
-// sameProcess says whether a process still runs.
+// sameProcess reports whether a process still runs.
 func sameProcess(pid int, start uint64) bool {
 	if start == 0 {
 		_, err := proc.Owner(hostfs.Root{}, pid)

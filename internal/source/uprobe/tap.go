@@ -25,48 +25,47 @@ type tap struct {
 
 func newTap() *tap { return &tap{ring: make([]changes.Change, tapSize), more: make(chan struct{})} }
 
-func (t *tap) put(c changes.Change) {
+func (t *tap) push(c changes.Change) {
 	t.ring[t.next%tapSize] = c
 	t.next++
 }
 
-// How often those who follow are told: that something happened, and that
-// nothing did.
+// How often followers are woken: after changes, and without any.
 const (
-	sayMore = 10 * time.Millisecond
-	sayUpTo = 200 * time.Millisecond
+	notifyEvery = 10 * time.Millisecond
+	notifyIdle  = 200 * time.Millisecond
 )
 
-// looked ends a look at the kernel's ring that began at a time and brought n
-// events: all that happened before is here.
-func (t *tap) looked(n int, began time.Time) {
+// caughtUp notes that the kernel's ring was read until it was empty, from began on,
+// and had n events: all changes before began are here.
+func (t *tap) caughtUp(n int, began time.Time) {
 	t.upTo = began.UnixNano()
-	if n > 0 || began.Sub(t.wake) >= sayUpTo {
-		t.tell(began)
+	if n > 0 || began.Sub(t.wake) >= notifyIdle {
+		t.notify(began)
 	}
 }
 
-// tell wakes those who follow.
-func (t *tap) tell(now time.Time) {
+// notify wakes the followers.
+func (t *tap) notify(now time.Time) {
 	t.wake = now
 	close(t.more)
 	t.more = make(chan struct{})
 }
 
-// note counts a change of a process, and tells it to those who follow. What it
-// costs when nobody does is the counting.
-func (b *books) note(p *process, c changes.Change) {
+// note counts a change of a process and passes it to followers. Without any it
+// costs only the counting.
+func (b *accounts) note(p *process, c changes.Change) {
 	p.changes++
 	if b.tap == nil {
 		return
 	}
 	p.toldAt = max(p.toldAt, c.Time)
 	c.N, c.PID, c.Time = p.changes, p.PID, p.toldAt
-	b.tap.put(c)
+	b.tap.push(c)
 }
 
 // noteList is note for a list that is new or has changed.
-func (b *books) noteList(p *process, l *list, at int64) {
+func (b *accounts) noteList(p *process, l *list, at int64) {
 	c := changes.Change{Kind: changes.Defined, List: l.id, Time: at}
 	if b.tap != nil {
 		def := l.define()
@@ -82,8 +81,8 @@ func (l *list) define() changes.List {
 	}
 }
 
-// noteAllocator tells that something about all lists of an allocator changed.
-func (b *books) noteAllocator(p *process, a *allocator, at int64) {
+// noteAllocator is noteList for all lists of an allocator.
+func (b *accounts) noteAllocator(p *process, a *allocator, at int64) {
 	for _, l := range p.ordered() {
 		if l.allocator == a {
 			b.noteList(p, l, at)

@@ -33,10 +33,10 @@ func TestEventTypes(t *testing.T) {
 // TestBlocksOfAUser: a user has a share of all blocks, however many processes it
 // has them in; others have theirs.
 func TestBlocksOfAUser(t *testing.T) {
-	b := newBooks(1000, budget.Limit{PerUID: 3000, All: 5000, Reserve: 1000})
+	b := newAccounts(1000, budget.Limit{PerUID: 3000, All: 5000, Reserve: 1000})
 	fill := func(pid uint32, uid int) *process {
 		p := b.process(pid)
-		b.own(p, uid)
+		b.setOwner(p, uid)
 		e := made(aList, anAllocator, 0)
 		e.pid = pid
 		about[listEvent](&e).Capacity = 1 << 30
@@ -57,7 +57,7 @@ func TestBlocksOfAUser(t *testing.T) {
 		}
 	}
 	if of := b.shares.Of(60000); given < 6 || of > 3000 || b.shares.Used() != of || b.shares.State().Refused != uint64(given) {
-		t.Errorf("%d of 10 processes were given up; %d blocks are booked: %+v", given, of, b.shares.State())
+		t.Errorf("%d of 10 processes were given up; %d blocks are charged: %+v", given, of, b.shares.State())
 	}
 	if p := fill(200, 60001); p.trouble.Kind != "" || p.Blocks() != 900 {
 		t.Errorf("another user: %+v", p.trouble)
@@ -80,7 +80,7 @@ func startAs(t *testing.T, program, library string, uid int) *workload {
 }
 
 // TestProcessesOfAUser: a user whose processes fill the table of those that hit
-// probes loses its own events, and nobody else's.
+// probes loses its own events, and no other user's.
 func TestProcessesOfAUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to play several users")

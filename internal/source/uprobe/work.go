@@ -120,7 +120,7 @@ func (s *Source) readWork(ctx context.Context) error {
 		case <-s.ring:
 			open = true
 		case parked := <-s.workParks:
-			if err := stand(ctx, parked); err != nil {
+			if err := waitResumed(ctx, parked); err != nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -143,11 +143,11 @@ func (s *Source) readWork(ctx context.Context) error {
 		}
 		s.mu.Lock()
 		s.workServed.Store(max(s.workServed.Load(), asked))
-		s.looked.Broadcast()
+		s.synced.Broadcast()
 		s.mu.Unlock()
 		select {
 		case parked := <-s.workParks:
-			if err := stand(ctx, parked); err != nil {
+			if err := waitResumed(ctx, parked); err != nil {
 				return err
 			}
 		default:
@@ -162,18 +162,18 @@ func (s *Source) workWait() time.Duration {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range s.books.processes {
+	for _, p := range s.accounts.processes {
 		if p.work != nil && p.work.Reports() {
 			return lookWork
 		}
 	}
-	return lookAlone
+	return pollAlone
 }
 
 // readPages enters batches until the ring has been empty.
 func (s *Source) readPages(record *ringbuf.Record, to *batch) error {
 	wanted := map[uint32]*process{} // by number in the kernel
-	defer s.askNames(wanted)
+	defer s.requestNames(wanted)
 	n, boot := 0, int64(0)
 	defer func() {
 		if n > 0 {
@@ -213,7 +213,7 @@ func (s *Source) enterBatch(sample []byte, b *batch, boot int64) *process {
 	if s.isElsewhere(b.Pid) {
 		return nil
 	}
-	p, at := s.books.process(b.Pid), boot+int64(b.Time)
+	p, at := s.accounts.process(b.Pid), boot+int64(b.Time)
 	if p.trouble.Kind != "" {
 		return nil
 	}
@@ -232,7 +232,7 @@ func (s *Source) enterBatch(sample []byte, b *batch, boot int64) *process {
 			Pages: b.pages, Sources: b.sources,
 		})
 	}
-	s.books.checkBlocks(p, at)
+	s.accounts.checkBlocks(p, at)
 	return p
 }
 
@@ -240,9 +240,9 @@ func (s *Source) enterBatch(sample []byte, b *batch, boot int64) *process {
 // wakes the reader when an eighth of the ring is full.
 const lookWork = 250 * time.Millisecond
 
-// askNames asks the kernel's part for names that are not known yet: it reads them
+// requestNames asks the kernel's part for names that are not known yet: it reads them
 // at the next hit, where reading never waits.
-func (s *Source) askNames(of map[uint32]*process) {
+func (s *Source) requestNames(of map[uint32]*process) {
 	if len(of) == 0 {
 		return
 	}
@@ -284,7 +284,7 @@ func (s *Source) sweepWork(p *process, row *watchProcess, now time.Time) {
 // its probes were changed. With mu.
 func (s *Source) missedPages(l *library) {
 	for pid := range l.pids {
-		if p := s.books.processes[uint32(pid)]; p != nil && p.work != nil {
+		if p := s.accounts.processes[uint32(pid)]; p != nil && p.work != nil {
 			p.work.Missed++
 		}
 	}

@@ -316,7 +316,7 @@ func TestDeaf(t *testing.T) {
 		{"it ran before, and has reported", []probe{pagesAt}, func(p *process) { p.Late = true; p.account().Open(0, 1) }, ""},
 	} {
 		s := newSource(Options{}, &kernel{})
-		p := s.books.process(7)
+		p := s.accounts.process(7)
 		p.Late = false
 		c.change(p)
 		id := fileID{1, 2}
@@ -341,7 +341,7 @@ func TestUnseenQueues(t *testing.T) {
 		{"late, and opened since", func(p *process) { p.Late = true }, 1},
 		{"a second one was seen", func(p *process) { p.Lost = 1; p.work.Queue(1) }, 2},
 	} {
-		p := newBooks(100, budget.Limit{}).process(7)
+		p := newAccounts(100, budget.Limit{}).process(7)
 		p.account().Open(0, 1)
 		p.work.Queue(0)
 		p.Seen, p.numbered[0] = []uint64{77}, 77
@@ -357,10 +357,10 @@ func TestUnseenQueues(t *testing.T) {
 // TestHandWork: a successor knows why a process is not watched, and how it has
 // divided its device.
 func TestHandWork(t *testing.T) {
-	p := newBooks(100, budget.Limit{}).process(7)
+	p := newAccounts(100, budget.Limit{}).process(7)
 	p.workFast = true
 	p.account().Divide(3)
-	h := p.hand()
+	h := p.export()
 	b, err := json.Marshal(&h)
 	if err != nil {
 		t.Fatal(err)
@@ -369,7 +369,7 @@ func TestHandWork(t *testing.T) {
 	if err := json.Unmarshal(b, &given); err != nil {
 		t.Fatal(err)
 	}
-	next, err := given.take()
+	next, err := given.restore()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -380,7 +380,7 @@ func TestHandWork(t *testing.T) {
 
 // TestWhichChip: a chip is known by the number that its process has for it.
 func TestWhichChip(t *testing.T) {
-	p := newBooks(100, budget.Limit{}).process(7)
+	p := newAccounts(100, budget.Limit{}).process(7)
 	p.account().Open(3, 1)
 	if _, ok := p.chipNumbered(3); ok {
 		t.Error("a chip that was never seen")

@@ -74,8 +74,8 @@ func writeWatch(row func(name, format string, args ...any), u *apitype.Watch) {
 		return
 	}
 	row("allocators", "%d processes watched, %d libraries, %d events so far, %d lost", u.Processes, len(u.Libraries), u.Events, u.Lost)
-	if len(u.LetGo) > 0 {
-		row("", "not watched any more, they allocate too often: %v", u.LetGo)
+	if len(u.Detached) > 0 {
+		row("", "not watched any more, they allocate too often: %v", u.Detached)
 	}
 	if u.Late != "" {
 		row("", "%s", words.Escape(u.Late))

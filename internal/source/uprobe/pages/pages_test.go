@@ -108,9 +108,9 @@ func TestClockAlternates(t *testing.T) {
 	}
 }
 
-// TestNamesInVain: pointers that lead to no name make room for others, and are
+// TestNamesUnanswered: pointers that lead to no name make room for others, and are
 // not asked for again.
-func TestNamesInVain(t *testing.T) {
+func TestNamesUnanswered(t *testing.T) {
 	p := NewProcess()
 	for i := range uint64(maxWaiting) {
 		p.Add(&Batch{Ticks: 1, Pages: of(1, i, i+1), Sources: []uint64{4096 + i}})
@@ -229,7 +229,7 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// TestRestore: a successor goes on with the figures.
+// TestRestore: a successor continues the figures.
 func TestRestore(t *testing.T) {
 	p := NewProcess()
 	p.Add(&Batch{Ticks: 1, Time: 9, Pages: of(1, 0, 1000), Sources: []uint64{4096}})
@@ -312,7 +312,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestMissed: what may have come while nobody looked does not hide what the kernel
+// TestMissed: what may have come unread does not hide what the kernel
 // loses afterwards.
 func TestMissed(t *testing.T) {
 	p := NewProcess()

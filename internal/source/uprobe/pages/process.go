@@ -14,15 +14,15 @@ const (
 	maxNames    = 4096
 	maxWaiting  = 256 // pointers whose name is asked for
 	maxAttempts = 5
-	maxNameless = 4096 // pointers whose name was asked for in vain
+	maxNameless = 4096 // pointers whose name was never found
 )
 
 // Process is the account of a process. It is not safe for concurrent use.
 type Process struct {
 	Chips map[uint32]*Chip // by the process's own number
 	Lost  uint64           // pages that did not arrive, as the kernel counts them
-	// Missed counts what the kernel cannot: times that pages may have come while
-	// nobody looked.
+	// Missed counts what the kernel cannot: times that pages may have come
+	// unread.
 	Missed uint64
 	// The most command queues and sub-devices that a device of it has had.
 	Queues, SubDevices int

@@ -15,9 +15,9 @@ const (
 	capacity, base               = 1 << 20, 4096
 )
 
-// page runs events of process 7 into new books.
+// page runs events of process 7 into new accounts.
 func page(events ...event) *process {
-	b := newBooks(1000, budget.Limit{})
+	b := newAccounts(1000, budget.Limit{})
 	for _, e := range events {
 		if e.pid == 0 {
 			e.pid = 7
@@ -161,7 +161,7 @@ func TestBooksOfAChild(t *testing.T) {
 	whole := event{pid: 8, kind: listWhole, word: [6]uint64{aList, 1}}
 	own := took(aList, 512, 64, 5000)
 	own.pid = 8
-	b := newBooks(1000, budget.Limit{})
+	b := newAccounts(1000, budget.Limit{})
 	for _, e := range []event{
 		{pid: 7, kind: forked, word: [6]uint64{1, 0}},
 		{pid: 7, kind: listMade, word: made(aList, anAllocator, 0).word},
@@ -198,7 +198,7 @@ func TestPrograms(t *testing.T) {
 	if reach, ok := p.Reach(); !ok || reach.End != 5120 {
 		t.Errorf("%+v", reach)
 	}
-	again := page(laid(cbMarked, 1, 4096, 4096, 0), laid(cbMarked, 1, 4096, 64, 0)) // laid out anew
+	again := page(laid(cbMarked, 1, 4096, 4096, 0), laid(cbMarked, 1, 4096, 64, 0)) // laid out again
 	if reach, _ := again.Reach(); reach.End != 4160 {
 		t.Errorf("%+v", reach)
 	}
@@ -208,7 +208,7 @@ func TestPrograms(t *testing.T) {
 }
 
 func TestTooManyBlocks(t *testing.T) {
-	b := newBooks(2, budget.Limit{})
+	b := newAccounts(2, budget.Limit{})
 	e := made(aList, anAllocator, 0)
 	b.apply(&e)
 	for i := range uint64(4) {
@@ -223,7 +223,7 @@ func TestTooManyBlocks(t *testing.T) {
 // The sweep reads how many events were lost from the kernel, and may do so
 // before events that are older have been read.
 func TestLostIsCountedOnce(t *testing.T) {
-	b := newBooks(1000, budget.Limit{})
+	b := newAccounts(1000, budget.Limit{})
 	e := made(aList, anAllocator, 0)
 	b.apply(&e)
 	p := b.processes[0]
@@ -255,7 +255,7 @@ func TestWhatAProcessCanMakeUsKeep(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			b := newBooks(1000, budget.Limit{})
+			b := newAccounts(1000, budget.Limit{})
 			e := made(aList, anAllocator, 0)
 			b.apply(&e)
 			p := b.processes[0]
@@ -268,7 +268,7 @@ func TestWhatAProcessCanMakeUsKeep(t *testing.T) {
 			}
 		})
 	}
-	b := newBooks(2, budget.Limit{})
+	b := newAccounts(2, budget.Limit{})
 	for _, e := range []event{
 		{kind: listFound, word: [6]uint64{aList, capacity, base, 32<<32 | 64, 0x7000, 8 << 32}},
 		{kind: blockFound, word: [6]uint64{aList, 0, 64}},
@@ -327,7 +327,7 @@ func TestBooksOfSubDevices(t *testing.T) {
 // TestFailuresOfOthers: a user whose programs fail as often as they can, on ever
 // other lines, does not keep the failures of others from being seen.
 func TestFailuresOfOthers(t *testing.T) {
-	b := newBooks(1000, budget.Limit{})
+	b := newAccounts(1000, budget.Limit{})
 	fails := func(pid uint32, uid, line int) {
 		b.process(pid).uid = uid
 		if b.process(pid).lists[aList] == nil {
