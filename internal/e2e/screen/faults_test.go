@@ -84,7 +84,7 @@ func (w *watched) well() bool {
 func (w *watched) run(program string, args ...string) {
 	w.t.Helper()
 	cmd := w.host.Command(context.Background(), filepath.Join(bin, program), args...)
-	cmd.Env = append(os.Environ(), "TTMON_PATIENCE=20s")
+	cmd.Env = append(os.Environ(), "TTMON_TIMEOUT=20s")
 	var log strings.Builder
 	cmd.Stderr = &log
 	if err := cmd.Start(); err != nil {
@@ -103,7 +103,7 @@ func (w *watched) ttmon(args ...string) string {
 	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := w.host.Command(ctx, filepath.Join(bin, "ttmon"), append(args, "--daemon", w.api)...)
-	cmd.Env = append(os.Environ(), "COLUMNS=80", "TTMON_PATIENCE=20s", "LANG=C.UTF-8")
+	cmd.Env = append(os.Environ(), "COLUMNS=80", "TTMON_TIMEOUT=20s", "LANG=C.UTF-8")
 	out, err := cmd.Output()
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		w.t.Fatal(err)
@@ -200,8 +200,14 @@ func (w *watched) play(f *faults.Fault) {
 	w.until("all is well again", func() bool {
 		return w.well() && !strings.Contains(w.ttmon("smi"), " "+f.What+" ")
 	})
+	log := ""
+	defer func() {
+		if w.t.Failed() {
+			w.t.Logf("events:\n%s", log)
+		}
+	}()
 	w.until(strconv.Quote(f.Begun)+" and "+strconv.Quote(f.Over)+" in events", func() bool {
-		log := w.ttmon("events")
+		log = w.ttmon("events", "-n", "1000")
 		from := strings.Index(log, f.Begun)
 		return from >= 0 && strings.Contains(log[from:], f.Over)
 	})
