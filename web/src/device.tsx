@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { get } from "./api";
 import { A, Bar, Empty, Panel, poolNames, Reasons, StateOf } from "./parts";
 import { EventList } from "./events";
-import { bytes, field, mark, title } from "./figures";
+import { bytes, field, mark, sensorsOf, title } from "./figures";
 import { Operations } from "./operations";
 import { MetricChart, ofDevices, useEvents, useRangeData } from "./metricchart";
 import { ProcessTable } from "./processtable";
@@ -123,10 +123,9 @@ function Vitals(p: { d: Device; s: SaidDevice }) {
 
 /** A chip behind Ethernet: ttmond does not read it, tt-telemetry does. */
 function RemoteChip(p: { chip: Chip; nth: number }) {
-  const { remote_temperature_c: t, remote_power_w: w, sensors_from: from } = p.chip;
-  const why = from ? `read by ${from}` : "ttmond does not read chips behind Ethernet; ttmon-server can ask tt-telemetry";
+  const { remote_temperature_c: t, remote_power_w: w } = p.chip;
   return (
-    <div title={why}>
+    <div title={sensorsOf(p.chip)}>
       <dt>
         Chip {p.chip.name || p.nth} <span class="note">remote</span>
       </dt>

@@ -2,7 +2,7 @@
 // tooltips. The same forms as internal/view/words; a test compares them.
 
 import { state } from "./store";
-import type { Bound, SaidDevice, Value } from "./types";
+import type { Bound, Chip, SaidDevice, Value } from "./types";
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
@@ -62,6 +62,13 @@ export function markOf(n: number | null | undefined): string {
 export function missing(why: string | undefined): { word: string; reason: string } {
   const [status = "", ...rest] = (why ?? "absent").split(":");
   return { word: state.words?.missing[status] ?? "N/A", reason: rest.join(":").trim() };
+}
+
+/** Where the sensors of a chip behind Ethernet are read, or why they are not. */
+export function sensorsOf(c: Chip): string {
+  if (c.sensors_from) return `read by ${c.sensors_from}`;
+  const { reason } = missing(c.missing?.["remote_temperature_c"]);
+  return reason || "ttmond does not read chips behind Ethernet; ttmon-server can ask tt-telemetry";
 }
 
 export function span(seconds: number): string {

@@ -277,6 +277,13 @@ function Trouble(p: { s: State; full: boolean }) {
   );
 }
 
+/** The events around a moment, and what changed then: from shortly before it to a minute after, or to now. */
+function around(since: string): string {
+  const at = Date.parse(since);
+  const q = new URLSearchParams({ from: new Date(at - 10_000).toISOString(), to: new Date(Math.min(at + 60_000, now() * 1000)).toISOString() });
+  return "/events?" + q;
+}
+
 /** One device in trouble: what, since when, by what, who is affected, what to do. */
 function TroubleRow(p: { t: T; s: State }) {
   const { t } = p;
@@ -296,7 +303,7 @@ function TroubleRow(p: { t: T; s: State }) {
           </span>
         )}
       </b>
-      <span class="held">{t.since ? <A to={"/?at=" + encodeURIComponent(t.since)} title={"look back to " + t.since}>{t.held}</A> : t.held}</span>
+      <span class="held">{t.since ? <A to={around(t.since)} title={`what else happened then: since ${moment(t.since)}`}>{t.held}</A> : t.held}</span>
       <span class="facts">{t.facts}</span>
       <span class="who">{who}</span>
       <span class="do">{t.remedy && "→ " + t.remedy}</span>

@@ -29,6 +29,7 @@ export interface Chip {
   remote_temperature_c?: number | null;
   remote_power_w?: number | null;
   sensors_from?: string;
+  missing?: Record<string, string>;
   memory: { tracking: string; [pool: string]: PoolUse | unknown };
 }
 

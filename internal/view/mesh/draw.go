@@ -51,7 +51,7 @@ func Draw(of *mesh.Mesh, width int) []Line {
 	if len(m.Edges) == 0 {
 		return nil
 	}
-	lines := []Line{m.title()}
+	lines := []Line{m.title(width)}
 	if trays := m.trays(); len(trays) > 0 {
 		lines = append(lines, m.drawTrays(trays, width)...)
 	} else {
@@ -63,20 +63,63 @@ func Draw(of *mesh.Mesh, width int) []Line {
 // drawing is a mesh that is being drawn.
 type drawing struct{ *mesh.Mesh }
 
-func (m drawing) title() Line {
+// title says how many links are up, and names those that are not, as far as there
+// is room for them.
+func (m drawing) title(width int) Line {
 	expected, up := m.Links()
 	tone := Good
 	if up < expected {
 		tone = Bad
 	}
-	l := Line{{fmt.Sprintf(" Ethernet: %d of %d links up", up, expected), tone}}
+	head := fmt.Sprintf(" Ethernet: %d of %d links up", up, expected)
+	note := ""
 	switch n := m.Unread(); {
 	case n > 0:
-		l = append(l, Span{fmt.Sprintf(", %d between chips that are not read", n), Faint})
+		note = fmt.Sprintf("; %d between chips that are not read", n)
 	case m.remote() > 1:
-		l = append(l, Span{"; those between remote chips are not read", Faint})
+		note = "; those between remote chips are not read"
+	}
+	if bad := Broken(m.Mesh); len(bad) > 0 {
+		head += ": " + names(bad, width-words.Width(head)-2)
+	}
+	l := Line{{head, tone}}
+	if note != "" && words.Width(head+note) <= width {
+		l = append(l, Span{note, Faint})
 	}
 	return l
+}
+
+// Broken lists the edges with links that are down, the worst first.
+func Broken(m *mesh.Mesh) (list []*mesh.Edge) {
+	level := func(e *mesh.Edge) model.Level { return assess.LevelOf(assess.LinkKind(e)) }
+	for i := range m.Edges {
+		if e := &m.Edges[i]; level(e) > model.Fine {
+			list = append(list, e)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *mesh.Edge) int { return cmp.Compare(level(b), level(a)) })
+	return list
+}
+
+// names names as many broken edges as a width has room for, and counts the rest.
+func names(list []*mesh.Edge, width int) string {
+	text := ""
+	for i, e := range list {
+		word := " weak"
+		if assess.LinkKind(e) == model.ConditionLinkDown {
+			word = " down"
+		}
+		next := text + words.Edge(e) + word
+		more := ""
+		if left := len(list) - i - 1; left > 0 {
+			more = fmt.Sprintf(" and %d more", left)
+		}
+		if i > 0 && words.Width(next+more) > width {
+			return strings.TrimSuffix(text, ", ") + fmt.Sprintf(" and %d more", len(list)-i)
+		}
+		text = next + ", "
+	}
+	return strings.TrimSuffix(text, ", ")
 }
 
 // remote counts the chips behind Ethernet on the devices whose own chips are read.
@@ -275,11 +318,8 @@ func troubles(m *mesh.Mesh) (lines []Line) {
 	if lost := words.CutOff(m); lost != "" {
 		lines = append(lines, Line{{" ✗ " + lost, Bad}})
 	}
-	for i := range m.Edges {
-		e := &m.Edges[i]
-		if assess.LevelOf(assess.LinkKind(e)) > model.Fine {
-			lines = append(lines, Line{{" ✗ " + words.Edge(e) + ": " + words.EdgeDown(e), markOf(e, "", "").Tone}})
-		}
+	for _, e := range Broken(m) {
+		lines = append(lines, Line{{" ✗ " + words.Edge(e) + ": " + words.EdgeDown(e), markOf(e, "", "").Tone}})
 	}
 	return append(lines, retrained(m)...)
 }

@@ -47,19 +47,25 @@ func board() *model.Snapshot {
 
 func TestDraw(t *testing.T) {
 	broken := galaxy()
-	for k := range broken.Devices[10].Telemetry.Ports {
-		p := &broken.Devices[10].Telemetry.Ports[k]
+	for k := range broken.Devices[2].Telemetry.Ports { // before the one that is worse
+		p := &broken.Devices[2].Telemetry.Ports[k]
 		p.Up = model.Value(p.Channel != 9)
 	}
 	for k := range broken.Devices[4].Telemetry.Ports {
 		broken.Devices[4].Telemetry.Ports[k].Up = model.Value(false)
 	}
 	broken.Devices[17].State = model.StateHung
+	many := galaxy() // more than one line has room for
+	for i := range 8 {
+		for k := range many.Devices[4*i].Telemetry.Ports {
+			many.Devices[4*i].Telemetry.Ports[k].Up = model.Value(false)
+		}
+	}
 	retrained := galaxy()
 	for i := range 5 {
 		retrained.Devices[i].Telemetry.Ports[0].Retrains = model.Value(uint32(i + 1))
 	}
-	for name, s := range map[string]*model.Snapshot{"galaxy": galaxy(), "galaxy broken": broken, "galaxy retrained": retrained, "n300": board()} {
+	for name, s := range map[string]*model.Snapshot{"galaxy": galaxy(), "galaxy broken": broken, "galaxy many": many, "galaxy retrained": retrained, "n300": board()} {
 		t.Run(name, func(t *testing.T) {
 			var b strings.Builder
 			for _, l := range Draw(mesh.Of(s), 80) {
