@@ -75,7 +75,7 @@ bank as it was, who held it, and what would have made it fit.
 
 Below the memory is what ran on each chip, where tt-metal reports that (0.71 and
 later): the share of the run in which a program ran, the operations that took
-most of it, the time that the chip waited for the host, and the longest gap.
+most of it, the time that the chip waited for the host, and the longest gaps.
 
 Where libttmon cannot be used (tt-metal linked statically, unknown functions)
 tt-metal's own accounting is read once a second instead: what was left behind is

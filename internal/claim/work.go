@@ -31,6 +31,16 @@ type Work struct {
 	// has no sample of its own; its Time is zero where that is not known.
 	Before Moment
 	Ops    []Op
+	// Gaps are the longest, the longest first; GapsKept: the source lists them.
+	Gaps     []Gap
+	GapsKept bool
+}
+
+// Gap is a pause between two programs.
+type Gap struct {
+	Length time.Duration
+	End    time.Time
+	After  string // operation before it; empty: not known
 }
 
 // Moment is how long a program had run on a chip by a time.

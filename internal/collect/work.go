@@ -213,9 +213,34 @@ func (j *workJoin) measure(p *model.Process, c *claim.Work, source model.Source)
 		sample.ops[o.Name] = sum
 	}
 	out.Operations = operations(sample, before, &out.Work)
+	out.Gaps, out.GapsCause = gaps(c)
 	sample.shown = out
 	j.samples[key] = sample
 	return out
+}
+
+// gaps lists the longest pauses, and says why they may not be what they seem.
+func gaps(c *claim.Work) (list []model.Gap, cause model.GapCause) {
+	for _, g := range c.Gaps[:min(len(c.Gaps), model.MaxGaps)] {
+		list = append(list, model.Gap{Length: uint64(max(0, g.Length)), End: g.End, After: g.After})
+	}
+	switch {
+	case !c.GapsKept:
+		return nil, model.GapsNotKept
+	case len(list) == 0:
+		return nil, ""
+	case c.Lost > 0:
+		return list, model.GapsRecordsLost
+	case !c.Lossless:
+		return list, model.GapsLossy
+	case c.Queues != 1:
+		return list, model.GapsQueues
+	case c.SubDevices > 1:
+		return list, model.GapsSubDevices
+	case c.Unprofiled > 0:
+		return list, model.GapsUnprofiled
+	}
+	return list, ""
 }
 
 // addTotal adds what was done since the last sample to the chip's account. What

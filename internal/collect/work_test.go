@@ -379,3 +379,41 @@ func TestHostWitness(t *testing.T) {
 		})
 	}
 }
+
+// TestGaps: what makes busy a lower bound makes gaps doubtful, for good.
+func TestGaps(t *testing.T) {
+	end := time.Unix(1000, 0)
+	for name, c := range map[string]struct {
+		change func(*claim.Work)
+		want   model.GapCause
+		listed int
+	}{
+		"certain":                     {func(*claim.Work) {}, "", 2},
+		"none":                        {func(w *claim.Work) { w.Gaps, w.Lossless = nil, false }, "", 0},
+		"an older library":            {func(w *claim.Work) { w.Gaps, w.GapsKept = nil, false }, model.GapsNotKept, 0},
+		"records lost":                {func(w *claim.Work) { w.Lost = 1 }, model.GapsRecordsLost, 2},
+		"a lossy release":             {func(w *claim.Work) { w.Lossless = false }, model.GapsLossy, 2},
+		"two queues":                  {func(w *claim.Work) { w.Queues = 2 }, model.GapsQueues, 2},
+		"queues not seen":             {func(w *claim.Work) { w.Queues = 0 }, model.GapsQueues, 2},
+		"sub-devices":                 {func(w *claim.Work) { w.SubDevices = 2 }, model.GapsSubDevices, 2},
+		"no ids":                      {func(w *claim.Work) { w.Unprofiled = 1 }, model.GapsUnprofiled, 2},
+		"more than there is room for": {func(w *claim.Work) { w.Gaps = make([]claim.Gap, 100) }, "", model.MaxGaps},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := claim.Work{Lossless: true, Queues: 1, GapsKept: true, Gaps: []claim.Gap{{Length: 3 * time.Second, End: end, After: "matmul"}, {Length: time.Second}}}
+			c.change(&w)
+			list, cause := gaps(&w)
+			if cause != c.want || len(list) != c.listed {
+				t.Errorf("%d gaps, %q; want %d, %q", len(list), cause, c.listed, c.want)
+			}
+			if c.listed == 2 && list[0] != (model.Gap{Length: 3e9, End: end, After: "matmul"}) {
+				t.Errorf("%+v", list[0])
+			}
+		})
+	}
+	for _, c := range model.GapCauses() {
+		if c.Why() == "" || c.Why() == string(c) {
+			t.Errorf("%q has no sentence", c)
+		}
+	}
+}

@@ -163,6 +163,51 @@ type ChipWork struct {
 	// Operations by the time they took in the window, then in all; those that
 	// are not among the first are summed up in one without a name, at the end.
 	Operations []Operation
+	// Gaps are the longest pauses between two programs since then, the longest
+	// first. GapsCause is why none is listed, or why a program may have run in one.
+	Gaps      []Gap
+	GapsCause GapCause
+}
+
+// MaxGaps is how many gaps are kept of a process and chip.
+const MaxGaps = 8
+
+// Gap is a pause between two programs of a process on a chip.
+type Gap struct {
+	Length uint64    // ns, by the chip's clock
+	End    time.Time // when the next program began, within the time that its record took to arrive
+	After  string    // operation of the program before; raw: escape it before it reaches a terminal; empty: not known
+}
+
+// GapCause is why the longest gaps of a process and chip are not listed, or not
+// certain. The set is closed; each has a sentence.
+type GapCause string
+
+// The causes. Those that busy has, too, have its words.
+const (
+	GapsNotKept     GapCause = "not_kept" // an older libttmon or ttmond counted them, and kept no list
+	GapsLossy                = GapCause(WorkLossy)
+	GapsQueues               = GapCause(WorkQueues)
+	GapsSubDevices           = GapCause(WorkSubDevices)
+	GapsUnprofiled           = GapCause(WorkUnprofiled)
+	GapsRecordsLost          = GapCause(WorkRecordsLost)
+	GapsProcesses   GapCause = "processes" // several processes used the chip: one may have worked in another's gap
+)
+
+// GapCauses lists all causes.
+func GapCauses() []GapCause {
+	return []GapCause{GapsNotKept, GapsLossy, GapsQueues, GapsSubDevices, GapsUnprofiled, GapsRecordsLost, GapsProcesses}
+}
+
+// Why is the cause as a sentence without a full stop.
+func (c GapCause) Why() string {
+	switch c {
+	case GapsNotKept:
+		return "an older libttmon or ttmond measured them and kept no list"
+	case GapsProcesses:
+		return "several processes used the chip: one may have worked in a gap of another"
+	}
+	return WorkCause(c).Why()
 }
 
 // Operation is what the programs of one operation took of a chip.

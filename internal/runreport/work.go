@@ -27,9 +27,13 @@ type Work struct {
 	Longest     float64 `json:"longest_s"` // program
 	LongestName string  `json:"longest_operation,omitempty"`
 	LongestGap  float64 `json:"longest_gap_s"` // between two programs
-	// GapAt is when the longest gap was seen to be over, a quarter of a second
-	// later at most; nil: it was not seen.
+	// GapAt is when the longest gap was over; nil: it was not seen. Where gaps are
+	// not listed it may be a quarter of a second too late.
 	GapAt *float64 `json:"longest_gap_at_s,omitempty"`
+	// Gaps are the longest ones, the longest first. GapsCause is why none is
+	// listed, or why a program may have run in one.
+	Gaps      []Gap          `json:"gaps,omitempty"`
+	GapsCause model.GapCause `json:"gaps_cause,omitempty"`
 	// Operations by the time that they took.
 	Operations []Operation `json:"operations,omitempty"`
 }
@@ -40,6 +44,13 @@ type Operation struct {
 	Calls   uint64  `json:"calls"`
 	Seconds float64 `json:"time_s"`
 	Longest float64 `json:"longest_s"`
+}
+
+// Gap is a pause between two programs.
+type Gap struct {
+	Seconds float64 `json:"length_s"`
+	Until   float64 `json:"until_s"`         // of the run
+	After   string  `json:"after,omitempty"` // the operation before it; empty: not known
 }
 
 type plainWork Work
@@ -95,7 +106,7 @@ func (b *Builder) addWork(p *Process, e entry, seconds float64) {
 	}
 	if e.work != nil {
 		for i := range e.work.Chips {
-			e.addChip(p, &e.work.Chips[i], seconds)
+			b.addChip(p, &e, &e.work.Chips[i], seconds)
 		}
 	}
 	for i := range p.Chips {
@@ -105,7 +116,7 @@ func (b *Builder) addWork(p *Process, e entry, seconds float64) {
 	}
 }
 
-func (e *entry) addChip(p *Process, c *ledgerfile.ChipWork, seconds float64) {
+func (b *Builder) addChip(p *Process, e *entry, c *ledgerfile.ChipWork, seconds float64) {
 	id, ok := e.ledger.ChipNumbered(c.Logical)
 	if !ok || c.Programs == 0 && c.State == ledgerfile.WorkOff {
 		return
@@ -116,7 +127,30 @@ func (e *entry) addChip(p *Process, c *ledgerfile.ChipWork, seconds float64) {
 	if g, ok := e.gaps[c.Logical]; ok {
 		w.GapAt = &g.at
 	}
+	b.addGaps(&w, c, &e.work.Host)
 	chip.Work = &w
+}
+
+// addGaps lists the longest gaps, and says in what way they are doubtful: a
+// program that is not reported may have run in one.
+func (b *Builder) addGaps(w *Work, c *ledgerfile.ChipWork, host *ledgerfile.HostWork) {
+	if !w.Known {
+		return
+	}
+	for _, g := range c.LongestGaps {
+		w.Gaps = append(w.Gaps, Gap{g.Length.Seconds(), b.seconds(g.End), g.After})
+	}
+	switch _, cause := workBound(c, host); {
+	case len(w.Gaps) == 0:
+	case cause == model.WorkLossy, cause == model.WorkQueues, cause == model.WorkSubDevices, cause == model.WorkUnprofiled:
+		w.GapsCause = model.GapCause(cause)
+	}
+	if !c.GapsKept {
+		w.GapsCause = model.GapsNotKept
+	}
+	if len(w.Gaps) > 0 {
+		w.GapAt = &w.Gaps[0].Until
+	}
 }
 
 // silence is why a chip reports nothing.
@@ -196,11 +230,13 @@ func (w *Work) addProcess(x *Work, seconds float64) {
 	case !w.Known:
 		cause := w.Cause
 		*w = *x
-		w.Operations = slices.Clone(x.Operations)
+		w.Operations, w.Gaps = slices.Clone(x.Operations), slices.Clone(x.Gaps)
 		w.atLeast(cause)
+		w.doubtGaps()
 		return
 	case !x.Known:
 		w.atLeast(x.Cause)
+		w.doubtGaps()
 		return
 	}
 	w.Busy, w.Programs, w.Late = w.Busy+x.Busy, w.Programs+x.Programs, w.Late+x.Late
@@ -216,7 +252,27 @@ func (w *Work) addProcess(x *Work, seconds float64) {
 	for _, o := range x.Operations {
 		w.addOperation(o)
 	}
+	w.mergeGaps(x)
 	w.finish(seconds)
+}
+
+// mergeGaps adds the gaps of another process, which may have worked in those of
+// this one.
+func (w *Work) mergeGaps(x *Work) {
+	w.Gaps = append(w.Gaps, x.Gaps...)
+	slices.SortStableFunc(w.Gaps, func(a, b Gap) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	w.Gaps = w.Gaps[:min(len(w.Gaps), model.MaxGaps)]
+	if x.GapsCause == model.GapsNotKept {
+		w.GapsCause = model.GapsNotKept
+	}
+	w.doubtGaps()
+}
+
+// doubtGaps notes that another process used the chip.
+func (w *Work) doubtGaps() {
+	if len(w.Gaps) > 0 && w.GapsCause == "" {
+		w.GapsCause = model.GapsProcesses
+	}
 }
 
 func (w *Work) atLeast(cause model.WorkCause) {

@@ -18,8 +18,9 @@ func ran(busy time.Duration, change func(*ledgerfile.Work)) *ledgerfile.Work {
 		Host: ledgerfile.HostWork{Enqueued: 4, LastEnqueue: time.Unix(10, 0), LastFinish: time.Unix(11, 0), Queues: 1},
 		Chips: []ledgerfile.ChipWork{{
 			State: ledgerfile.WorkOn, Programs: 4, Busy: busy, Gap: 100 * time.Millisecond, Longest: busy / 2, LongestName: "matmul",
-			LongestGap: 3 * time.Second,
-			Ops:        []ledgerfile.Op{{Name: "softmax", Calls: 2, Time: busy / 4, Longest: busy / 8}, {Name: "matmul", Calls: 2, Time: busy * 3 / 4, Longest: busy / 2}},
+			LongestGap: 3 * time.Second, GapsKept: true,
+			LongestGaps: []ledgerfile.Gap{{Length: 3 * time.Second, End: time.Unix(1004, 0), After: "softmax"}, {Length: time.Second, End: time.Unix(1007, 0)}},
+			Ops:         []ledgerfile.Op{{Name: "softmax", Calls: 2, Time: busy / 4, Longest: busy / 8}, {Name: "matmul", Calls: 2, Time: busy * 3 / 4, Longest: busy / 2}},
 		}},
 	}
 	if change != nil {
@@ -39,16 +40,18 @@ func TestWorkOfARun(t *testing.T) {
 		ratio float64
 		bound model.Bound
 		cause model.WorkCause
+		gaps  model.GapCause
 	}{
-		{"one process", []*ledgerfile.Work{ran(2*time.Second, nil)}, 0.2, model.Exact, ""},
-		{"two", []*ledgerfile.Work{ran(2*time.Second, nil), ran(4*time.Second, nil)}, 0.6, model.Exact, ""},
-		{"a lossy release", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Chips[0].Loss = ledgerfile.WorkLossy })}, 0.2, model.AtLeast, model.WorkLossy},
-		{"two queues", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Host.Queues = 2 })}, 0.2, model.AtLeast, model.WorkQueues},
-		{"attached when its queues were there", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Host.Queues = 0 })}, 0.2, model.AtLeast, model.WorkQueues},
-		{"no ids", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Chips[0].Unprofiled = 3 })}, 0.2, model.AtLeast, model.WorkUnprofiled},
-		{"killed in a program", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Host.LastFinish = time.Unix(9, 0) })}, 0.2, model.AtLeast, model.WorkUnreported},
-		{"one that says nothing", []*ledgerfile.Work{ran(2*time.Second, nil), {Chips: []ledgerfile.ChipWork{{State: ledgerfile.WorkOn, Loss: ledgerfile.WorkUnreadable}}}}, 0.2, model.AtLeast, model.WorkLayout},
-		{"nonsense", []*ledgerfile.Work{ran(200*time.Second, nil)}, 1, model.Unsure, model.WorkTooMuch},
+		{"one process", []*ledgerfile.Work{ran(2*time.Second, nil)}, 0.2, model.Exact, "", ""},
+		{"two", []*ledgerfile.Work{ran(2*time.Second, nil), ran(4*time.Second, nil)}, 0.6, model.Exact, "", model.GapsProcesses},
+		{"a lossy release", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Chips[0].Loss = ledgerfile.WorkLossy })}, 0.2, model.AtLeast, model.WorkLossy, model.GapsLossy},
+		{"two queues", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Host.Queues = 2 })}, 0.2, model.AtLeast, model.WorkQueues, model.GapsQueues},
+		{"attached when its queues were there", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Host.Queues = 0 })}, 0.2, model.AtLeast, model.WorkQueues, model.GapsQueues},
+		{"no ids", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Chips[0].Unprofiled = 3 })}, 0.2, model.AtLeast, model.WorkUnprofiled, model.GapsUnprofiled},
+		{"killed in a program", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Host.LastFinish = time.Unix(9, 0) })}, 0.2, model.AtLeast, model.WorkUnreported, ""},
+		{"one that says nothing", []*ledgerfile.Work{ran(2*time.Second, nil), {Chips: []ledgerfile.ChipWork{{State: ledgerfile.WorkOn, Loss: ledgerfile.WorkUnreadable}}}}, 0.2, model.AtLeast, model.WorkLayout, model.GapsProcesses},
+		{"an older libttmon", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Chips[0].GapsKept, w.Chips[0].LongestGaps = false, nil })}, 0.2, model.Exact, "", model.GapsNotKept},
+		{"nonsense", []*ledgerfile.Work{ran(200*time.Second, nil)}, 1, model.Unsure, model.WorkTooMuch, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := NewBuilder(started)
@@ -67,7 +70,20 @@ func TestWorkOfARun(t *testing.T) {
 			if w.Ratio != c.ratio || w.Bound != c.bound || w.Cause != c.cause || !w.Known {
 				t.Errorf("%v %v %q, want %v %v %q", w.Ratio, w.Bound, w.Cause, c.ratio, c.bound, c.cause)
 			}
-			if w.LongestGap != 3 || w.GapAt == nil || *w.GapAt != 5 || w.Operations[0].Name != "matmul" {
+			wantGaps := []Gap{{3, 4, "softmax"}, {1, 7, ""}}
+			switch c.name {
+			case "two":
+				wantGaps = []Gap{wantGaps[0], wantGaps[0], wantGaps[1], wantGaps[1]}
+			case "an older libttmon":
+				wantGaps = nil
+			}
+			if diff := cmp.Diff(wantGaps, w.Gaps); diff != "" || w.GapsCause != c.gaps {
+				t.Errorf("gaps %q, want %q\n%s", w.GapsCause, c.gaps, diff)
+			}
+			if w.GapAt != nil && c.gaps == model.GapsNotKept {
+				*w.GapAt-- // seen at the next look
+			}
+			if w.LongestGap != 3 || w.GapAt == nil || *w.GapAt != 4 || w.Operations[0].Name != "matmul" {
 				t.Errorf("gap %v at %v, first operation %q", w.LongestGap, w.GapAt, w.Operations[0].Name)
 			}
 		})

@@ -28,6 +28,10 @@ type Work struct {
 	// Operations are those that took most, by the time they took since the process
 	// began.
 	Operations []Operation `json:"operations,omitempty"`
+	// Gaps are the longest since the process began, the longest first. GapsCause is
+	// why none is listed, or why a program may have run in one.
+	Gaps      []Gap          `json:"gaps,omitempty"`
+	GapsCause model.GapCause `json:"gaps_cause,omitempty"`
 	// Base is what it had done when the run was first seen.
 	Base WorkBase `json:"base,omitzero"`
 }
@@ -43,6 +47,21 @@ type Operation struct {
 	Name    string  `json:"operation"`
 	Calls   uint64  `json:"calls"`
 	Seconds float64 `json:"time_s"`
+}
+
+// Gap is a pause between two programs of a process on a chip.
+type Gap struct {
+	Seconds float64   `json:"length_s"`
+	End     time.Time `json:"end,omitzero"`
+	After   string    `json:"after,omitempty"` // the operation before it; empty: not known
+}
+
+// DeviceGap is a gap, and where it was.
+type DeviceGap struct {
+	Gap
+	Device int
+	Chip   string         // its name on a board with several
+	Cause  model.GapCause // why a program may have run in it; empty: none did
 }
 
 // Busyness is how busy a run had a device.
@@ -153,6 +172,45 @@ func (r *Run) Operations() (list []Operation) {
 		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Name, b.Name))
 	})
 	return list
+}
+
+// Gaps are the longest of the run, over all its chips, the longest first. Of a chip
+// that several processes used one may have worked in the gap of another.
+func (r *Run) Gaps() (list []DeviceGap) {
+	for i := range r.Devices {
+		d := &r.Devices[i]
+		users := map[string]int{}
+		for k := range d.Work {
+			users[d.Work[k].Chip]++
+		}
+		for k := range d.Work {
+			w := &d.Work[k]
+			cause := w.GapsCause
+			if users[w.Chip] > 1 || d.Partial == model.WorkOtherProcess {
+				cause = cmp.Or(cause, model.GapsProcesses)
+			}
+			for _, g := range w.Gaps {
+				list = append(list, DeviceGap{g, d.Index, w.Name, cause})
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b DeviceGap) int {
+		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), a.End.Compare(b.End))
+	})
+	return list
+}
+
+// GapsMissing is why gaps that there were are not listed; empty: all that are
+// known to be among the longest are.
+func (r *Run) GapsMissing() model.GapCause {
+	for i := range r.Devices {
+		for k := range r.Devices[i].Work {
+			if w := &r.Devices[i].Work[k]; w.Gap > 0 && len(w.Gaps) == 0 {
+				return cmp.Or(w.GapsCause, model.GapsNotKept)
+			}
+		}
+	}
+	return ""
 }
 
 // Idle is for how long a run that has not ended has held memory without having

@@ -2,6 +2,9 @@ package runs
 
 import (
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -34,10 +37,53 @@ func TestBusyOfSeveral(t *testing.T) {
 		"nothing and records are lost": {[]Device{device(0, work("2", 0, model.AtLeast, model.WorkRecordsLost, ""))}, -1, model.Exact, ""},
 		"nothing of any":               {[]Device{device(0), device(1)}, -1, model.Exact, ""},
 	} {
-		r := Run{Devices: c.devices}
-		b, known := r.Busy()
-		if known != (c.ratio >= 0) || known && b.Ratio != c.ratio || b.Bound != c.bound || b.Cause != c.cause {
-			t.Errorf("%s: %+v, known %v", name, b, known)
-		}
+		t.Run(name, func(t *testing.T) {
+			r := Run{Devices: c.devices}
+			b, known := r.Busy()
+			if known != (c.ratio >= 0) || known && b.Ratio != c.ratio || b.Bound != c.bound || b.Cause != c.cause {
+				t.Errorf("%+v, known %v", b, known)
+			}
+		})
+	}
+}
+
+// TestGaps: the longest gaps of all chips are listed together; a gap in which
+// another process may have worked is doubtful.
+func TestGaps(t *testing.T) {
+	gap := func(seconds float64) Gap {
+		return Gap{Seconds: seconds, End: time.Unix(int64(seconds), 0), After: "matmul"}
+	}
+	work := func(chip string, cause model.GapCause, gaps ...Gap) Work {
+		return Work{Chip: chip, Name: chip, Gap: 1, Gaps: gaps, GapsCause: cause}
+	}
+	for name, c := range map[string]struct {
+		devices []Device
+		want    []DeviceGap
+		missing model.GapCause
+	}{
+		"two chips": {
+			[]Device{{Index: 0, Work: []Work{work("L", "", gap(3), gap(1))}}, {Index: 4, Work: []Work{work("R", model.GapsLossy, gap(2))}}},
+			[]DeviceGap{{gap(3), 0, "L", ""}, {gap(2), 4, "R", model.GapsLossy}, {gap(1), 0, "L", ""}},
+			"",
+		},
+		"two processes on a chip": {
+			[]Device{{Index: 0, Work: []Work{work("L", "", gap(3)), work("L", "", gap(2)), work("R", "", gap(1))}}},
+			[]DeviceGap{{gap(3), 0, "L", model.GapsProcesses}, {gap(2), 0, "L", model.GapsProcesses}, {gap(1), 0, "R", ""}},
+			"",
+		},
+		"another process reports nothing": {
+			[]Device{{Index: 0, Partial: model.WorkOtherProcess, Work: []Work{work("L", "", gap(3))}}},
+			[]DeviceGap{{gap(3), 0, "L", model.GapsProcesses}},
+			"",
+		},
+		"kept by an older ttmon":  {[]Device{{Index: 0, Work: []Work{work("L", "")}}}, nil, model.GapsNotKept},
+		"a process without a gap": {[]Device{{Index: 0, Work: []Work{{Chip: "L"}}}}, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := Run{Devices: c.devices}
+			if diff := cmp.Diff(c.want, r.Gaps()); diff != "" || r.GapsMissing() != c.missing {
+				t.Errorf("missing %q, want %q\n%s", r.GapsMissing(), c.missing, diff)
+			}
+		})
 	}
 }

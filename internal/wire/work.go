@@ -79,7 +79,15 @@ func chipWork(a archive, c *model.ChipWork) {
 	instant(a, "since", &c.Since)
 	field(a, "stalled_ns", &c.Stalled)
 	items(a, "operations", &c.Operations, operation)
+	items(a, "gaps", &c.Gaps, gap)
+	rare(a, "gaps_cause", (*string)(&c.GapsCause))
 	a.endScope()
+}
+
+func gap(a archive, g *model.Gap) {
+	field(a, "length_ns", &g.Length)
+	instant(a, "end", &g.End)
+	rare(a, "after", &g.After)
 }
 
 func operation(a archive, o *model.Operation) {

@@ -59,7 +59,7 @@ enum {
 	TTMON_WORK_SECTIONS
 };
 
-enum { TTMON_CHIP_OPS = 256 };
+enum { TTMON_CHIP_OPS = 256, TTMON_CHIP_GAPS = 8 };
 
 /* What a thread of the process waits for. */
 enum { TTMON_WAIT_FINISH = 1, TTMON_WAIT_EVENT };
@@ -115,6 +115,7 @@ struct ttmon_ledger {
 	struct ttmon_section work[TTMON_WORK_SECTIONS]; /* a header of 624 bytes has neither these nor host */
 	struct ttmon_host host;
 	struct ttmon_section failure[TTMON_FAILURE_SECTIONS]; /* a header of 872 bytes ends before it */
+	struct ttmon_section gaps; /* struct ttmon_gap: TTMON_CHIP_GAPS for each record of TTMON_WORK; a header of 920 bytes ends before it */
 };
 
 struct ttmon_chip {
@@ -176,6 +177,15 @@ struct ttmon_work {
 struct ttmon_op {
 	uint64_t calls, ticks, longest;
 	uint32_t name; /* 0: not known */
+	uint32_t reserved;
+};
+
+/* One of a chip's longest pauses between two programs, in no order. It changes
+ * with its record of TTMON_WORK. */
+struct ttmon_gap {
+	uint64_t ticks; /* 0: unused */
+	int64_t end;    /* when the next program began, within the time that its record took to arrive */
+	uint32_t after; /* the operation that ended before it; 0: not known */
 	uint32_t reserved;
 };
 
@@ -364,10 +374,11 @@ TTMON_ASSERT(sizeof(struct ttmon_event) == 64, "layout");
 TTMON_ASSERT(sizeof(struct ttmon_host) == 176, "layout");
 TTMON_ASSERT(sizeof(struct ttmon_work) == 192, "layout");
 TTMON_ASSERT(sizeof(struct ttmon_op) == 32, "layout");
+TTMON_ASSERT(sizeof(struct ttmon_gap) == 24, "layout");
 TTMON_ASSERT(sizeof(struct ttmon_name) == 96, "layout");
 TTMON_ASSERT(sizeof(struct ttmon_failed_list) == 72, "layout");
 TTMON_ASSERT(sizeof(struct ttmon_failure) == 632, "layout");
 TTMON_ASSERT(sizeof(struct ttmon_failed_block) == 48, "layout");
-TTMON_ASSERT(sizeof(struct ttmon_ledger) == 920, "layout");
+TTMON_ASSERT(sizeof(struct ttmon_ledger) == 944, "layout");
 
 #endif

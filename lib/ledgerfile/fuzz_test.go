@@ -48,7 +48,7 @@ func sample(t testing.TB) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := append([]byte(nil), image[:failuresHeader]...)
+	out := append([]byte(nil), image[:gapsHeader]...)
 	take := func(section int, size uint32) {
 		b := out[section:]
 		from, n := le.Uint64(b), uint64(le.Uint32(b[16:]))*uint64(size)

@@ -1,8 +1,10 @@
 package ledgerfile
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -56,6 +58,16 @@ const (
 	opLongest = 16
 	opName    = 24
 	chipOps   = 256
+
+	// Where the section of gaps is described: behind those of failures.
+	offGaps    = failuresHeader
+	gapsHeader = offGaps + sectionSize
+
+	gapSize  = 24
+	gapTicks = 0
+	gapEnd   = 8
+	gapAfter = 16
+	chipGaps = 8
 
 	nameSize = 96
 	nameText = 4
@@ -140,6 +152,17 @@ type ChipWork struct {
 	LastEnd time.Duration
 	Mark    [2]Mark // the later one first
 	Ops     []Op
+	// LongestGaps are the longest pauses, the longest first. GapsKept is false
+	// where the writer is a libttmon that keeps only the length of the longest.
+	LongestGaps []Gap
+	GapsKept    bool
+}
+
+// Gap is a pause between two programs.
+type Gap struct {
+	Length time.Duration
+	End    time.Time // within the time that the next program's record took to arrive
+	After  string    // operation of the program before it; empty: not known
 }
 
 // Mark is how much a chip had done at a moment.
@@ -166,7 +189,7 @@ type WorkReader struct {
 // Read copies what a ledger says of programs; nil where it says nothing. It
 // never waits for the writer.
 func (r *WorkReader) Read(fd int) (*Work, error) {
-	var raw [workHeader]byte
+	var raw [gapsHeader]byte
 	n, err := pread(fd, raw[:], 0)
 	if err != nil {
 		return nil, fmt.Errorf("reading the ledger: %w", err)
@@ -174,7 +197,7 @@ func (r *WorkReader) Read(fd int) (*Work, error) {
 	if n < workHeader || string(raw[:8]) != magic || le.Uint32(raw[offVersion:]) != Version || le.Uint32(raw[offHeader:]) < workHeader {
 		return nil, nil
 	}
-	sections, err := workLayout(&raw)
+	sections, err := workLayout(raw[:n])
 	if err != nil || sections[0].used == 0 {
 		return nil, err
 	}
@@ -200,16 +223,31 @@ func (r *WorkReader) Read(fd int) (*Work, error) {
 	return w, nil
 }
 
-func workLayout(raw *[workHeader]byte) (out [workSections]section, err error) {
-	size := [workSections]uint32{workSize, opSize, nameSize}
-	most := [workSections]uint32{chipsPerLedger, chipsPerLedger * chipOps, maxNames}
+// gapSection is the place of gaps among the sections of work; its offset is 0
+// where the ledger has none.
+const gapSection = workSections
+
+type workPlaces [workSections + 1]section
+
+func workLayout(raw []byte) (out workPlaces, err error) {
+	size := [...]uint32{workSize, opSize, nameSize, gapSize}
+	most := [...]uint32{chipsPerLedger, chipsPerLedger * chipOps, maxNames, chipsPerLedger * chipGaps}
 	for i := range out {
-		b := raw[offWorkSections+i*sectionSize:]
+		at := offWorkSections + i*sectionSize
+		if i == gapSection {
+			if at = offGaps; len(raw) < gapsHeader || le.Uint32(raw[offHeader:]) < gapsHeader {
+				continue
+			}
+		}
+		b := raw[at:]
 		offset, record, used := le.Uint64(b), le.Uint32(b[8:]), le.Uint32(b[16:])
 		if record != size[i] || used > most[i] || offset < workHeader || offset > 1<<32 {
 			return out, fmt.Errorf("%w: section %d of its work", ErrDamaged, i)
 		}
 		out[i] = section{int64(offset), used}
+	}
+	if out[gapSection].offset != 0 && out[gapSection].used < out[0].used*chipGaps {
+		return out, fmt.Errorf("%w: gaps of %d chips", ErrDamaged, out[0].used)
 	}
 	if out[1].used < out[0].used*chipOps {
 		return out, fmt.Errorf("%w: operations of %d chips", ErrDamaged, out[0].used)
@@ -219,18 +257,24 @@ func workLayout(raw *[workHeader]byte) (out [workSections]section, err error) {
 
 // readChip copies the record of a chip and its operations, again where it was
 // changed meanwhile.
-func (r *WorkReader) readChip(fd int, at [workSections]section, i int, to *ChipWork, c clock) error {
-	const whole = workSize + chipOps*opSize
+func (r *WorkReader) readChip(fd int, at workPlaces, i int, to *ChipWork, c clock) error {
+	const whole = workSize + chipOps*opSize + chipGaps*gapSize
 	if cap(r.buf) < whole {
 		r.buf = make([]byte, whole)
 	}
-	b, ops := r.buf[:workSize:workSize], r.buf[workSize:whole]
+	b, ops, gaps := r.buf[:workSize:workSize], r.buf[workSize:whole-chipGaps*gapSize], r.buf[whole-chipGaps*gapSize:whole]
+	kept := at[gapSection].offset != 0
 	for try := 0; ; try++ {
 		if n, err := pread(fd, b, at[0].offset+int64(i)*workSize); err != nil || n < len(b) {
 			return fmt.Errorf("%w: the work of chip %d is cut off", ErrDamaged, i)
 		}
 		if n, err := pread(fd, ops, at[1].offset+int64(i)*chipOps*opSize); err != nil || n < len(ops) {
 			return fmt.Errorf("%w: the operations of chip %d are cut off", ErrDamaged, i)
+		}
+		if kept {
+			if n, err := pread(fd, gaps, at[gapSection].offset+int64(i)*chipGaps*gapSize); err != nil || n < len(gaps) {
+				return fmt.Errorf("%w: the gaps of chip %d are cut off", ErrDamaged, i)
+			}
 		}
 		var now [4]byte
 		if n, err := pread(fd, now[:], at[0].offset+int64(i)*workSize+workSequence); err != nil || n < len(now) {
@@ -253,7 +297,25 @@ func (r *WorkReader) readChip(fd int, at [workSections]section, i int, to *ChipW
 			})
 		}
 	}
+	if kept {
+		r.decodeGaps(fd, at[2], to, gaps, ticks, c)
+	}
 	return nil
+}
+
+// decodeGaps lists the longest pauses of a chip. None is longer than the longest,
+// or ended after the last record came.
+func (r *WorkReader) decodeGaps(fd int, names section, to *ChipWork, b []byte, ticks float64, c clock) {
+	to.GapsKept = true
+	for ; len(b) >= gapSize; b = b[gapSize:] {
+		g := Gap{Length: duration(le.Uint64(b[gapTicks:]), ticks), End: c.at(int64(le.Uint64(b[gapEnd:]))), After: r.name(fd, names, le.Uint32(b[gapAfter:]))}
+		if g.Length > 0 && g.Length <= to.LongestGap && !g.End.After(to.LastRecord) {
+			to.LongestGaps = append(to.LongestGaps, g)
+		}
+	}
+	slices.SortStableFunc(to.LongestGaps, func(a, b Gap) int {
+		return cmp.Or(cmp.Compare(b.Length, a.Length), a.End.Compare(b.End))
+	})
 }
 
 func (r *WorkReader) decodeChip(fd int, names section, to *ChipWork, b []byte, c clock) {

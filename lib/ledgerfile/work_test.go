@@ -68,6 +68,65 @@ func TestWork(t *testing.T) {
 	}
 }
 
+// withGaps adds the longest gaps of the chip to a ledger.
+func withGaps(change func(header, gaps []byte)) []byte {
+	b := workImage(func(h, chip, _, _ []byte) {
+		le.PutUint32(h[offHeader:], gapsHeader)
+		le.PutUint64(chip[workLongestGap:], 13500)
+		x := h[offGaps:]
+		le.PutUint64(x, uint64(len(h)))
+		le.PutUint32(x[8:], gapSize)
+		le.PutUint32(x[16:], chipGaps)
+	})
+	gaps := make([]byte, chipGaps*gapSize)
+	for i, g := range [][3]uint64{{1350, 1700, 0}, {13500, 1900, 1}} {
+		x := gaps[i*gapSize:]
+		le.PutUint64(x[gapTicks:], g[0])
+		le.PutUint64(x[gapEnd:], g[1])
+		le.PutUint32(x[gapAfter:], uint32(g[2]))
+	}
+	if change != nil {
+		change(b, gaps)
+	}
+	return append(b, gaps...)
+}
+
+// TestGaps: gaps are listed by their length; what cannot be one is left out, and
+// a ledger that has no room for them says so.
+func TestGaps(t *testing.T) {
+	at := func(ns int64) time.Time { return time.Unix(0, 1_700_000_000_000_000_000+ns-1000) }
+	long, short := Gap{10000, at(1900), "matmul"}, Gap{1000, at(1700), ""}
+	for name, c := range map[string]struct {
+		change func(header, gaps []byte)
+		want   []Gap
+		kept   bool
+		fails  bool
+	}{
+		"two":                   {nil, []Gap{long, short}, true, false},
+		"an older ledger":       {func(h, _ []byte) { le.PutUint32(h[offHeader:], failuresHeader) }, nil, false, false},
+		"longer than the limit": {func(_, g []byte) { le.PutUint64(g[gapTicks:], 13501) }, []Gap{long}, true, false},
+		"ended after the end":   {func(_, g []byte) { le.PutUint64(g[gapEnd:], 2001) }, []Gap{long}, true, false},
+		"room for none":         {func(h, _ []byte) { le.PutUint32(h[offGaps+16:], 0) }, nil, false, true},
+		"cut off":               {func(h, _ []byte) { le.PutUint64(h[offGaps:], 1<<30) }, nil, false, true},
+		"another size":          {func(h, _ []byte) { le.PutUint32(h[offGaps+8:], 25) }, nil, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fd := memoryFile(t, withGaps(c.change))
+			defer unix.Close(fd)
+			w, err := new(WorkReader).Read(fd)
+			if (err != nil) != c.fails {
+				t.Fatal(err)
+			}
+			if err != nil {
+				return
+			}
+			if diff := cmp.Diff(c.want, w.Chips[0].LongestGaps); diff != "" || w.Chips[0].GapsKept != c.kept {
+				t.Errorf("kept %v\n%s", w.Chips[0].GapsKept, diff)
+			}
+		})
+	}
+}
+
 // TestDamagedWork: what cannot be is refused, or said not to be readable.
 func TestDamagedWork(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -119,6 +178,7 @@ func TestDamagedWork(t *testing.T) {
 
 func FuzzWork(f *testing.F) {
 	f.Add(workImage(nil))
+	f.Add(withGaps(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > 1<<20 {
 			return
@@ -131,7 +191,7 @@ func FuzzWork(f *testing.F) {
 		}
 		for i := range w.Chips {
 			c := &w.Chips[i]
-			if c.Busy < 0 || c.Gap < 0 || c.Longest < 0 || len(c.Ops) > chipOps {
+			if c.Busy < 0 || c.Gap < 0 || c.Longest < 0 || len(c.Ops) > chipOps || len(c.LongestGaps) > chipGaps {
 				t.Errorf("%+v", c)
 			}
 		}

@@ -25,8 +25,8 @@ const markEvery = time.Second
 type ReportedWork struct {
 	mu     sync.Mutex
 	header []byte // the ledger's
-	memory []byte // the three sections
-	start  [workSections]int
+	memory []byte // its sections
+	start  [workSections + 1]int
 	names  map[string]uint32
 	chips  []*ReportedChip
 }
@@ -36,8 +36,10 @@ type ReportedChip struct {
 	w      *ReportedWork
 	record []byte
 	ops    []byte
+	gaps   []byte
 	byName map[uint32]int
 	last   time.Duration // end of the last program
+	after  uint32        // its operation
 }
 
 // Now is the time of the clock that ledgers are written by.
@@ -54,8 +56,8 @@ func (r *Reporter) Work(chips int) (w *ReportedWork, err error) {
 		if err != nil {
 			return err
 		}
-		w = &ReportedWork{header: r.memory[:workHeader], names: map[string]uint32{}}
-		sizes := [workSections]int{chips * workSize, chips * chipOps * opSize, maxNames * nameSize}
+		w = &ReportedWork{header: r.memory[:gapsHeader], names: map[string]uint32{}}
+		sizes := [...]int{chips * workSize, chips * chipOps * opSize, maxNames * nameSize, chips * chipGaps * gapSize}
 		size := 0
 		for i, n := range sizes {
 			w.start[i] = size
@@ -77,20 +79,28 @@ func (r *Reporter) Work(chips int) (w *ReportedWork, err error) {
 
 // writeSections writes where the sections are; the header's size comes last.
 func (w *ReportedWork) writeSections(at uint64, chips int) {
-	records := [workSections]uint32{workSize, opSize, nameSize}
-	capacity := [workSections]uint32{uint32(chips), uint32(chips * chipOps), maxNames}
+	records := [...]uint32{workSize, opSize, nameSize, gapSize}
+	capacity := [...]uint32{uint32(chips), uint32(chips * chipOps), maxNames, uint32(chips * chipGaps)}
 	for i := range records {
-		b := w.header[offWorkSections+i*sectionSize:]
+		b := w.header[describedAt(i):]
 		le.PutUint64(b, at+uint64(w.start[i]))
 		le.PutUint32(b[8:], records[i])
 		le.PutUint32(b[12:], capacity[i])
 	}
 	w.used(2).Store(1) // 0 is no name
-	(*atomic.Uint32)(unsafe.Pointer(&w.header[offHeader])).Store(workHeader)
+	(*atomic.Uint32)(unsafe.Pointer(&w.header[offHeader])).Store(gapsHeader)
+}
+
+// describedAt is where the header describes a section of work.
+func describedAt(section int) int {
+	if section == gapSection {
+		return offGaps
+	}
+	return offWorkSections + section*sectionSize
 }
 
 func (w *ReportedWork) used(section int) *atomic.Uint32 {
-	return (*atomic.Uint32)(unsafe.Pointer(&w.header[offWorkSections+section*sectionSize+16]))
+	return (*atomic.Uint32)(unsafe.Pointer(&w.header[describedAt(section)+16]))
 }
 
 // Chip adds a chip that reports its programs, by the number that the process
@@ -109,6 +119,7 @@ func (w *ReportedWork) Chip(logical int) (*ReportedChip, error) {
 		w: w, byName: map[uint32]int{0: 0},
 		record: w.memory[w.start[0]+n*workSize:][:workSize],
 		ops:    w.memory[w.start[1]+n*chipOps*opSize:][:chipOps*opSize],
+		gaps:   w.memory[w.start[gapSection]+n*chipGaps*gapSize:][:chipGaps*gapSize],
 	}
 	le.PutUint32(c.record[workLogical:], uint32(int32(logical)))
 	c.record[workState] = byte(WorkOn)
@@ -119,6 +130,7 @@ func (w *ReportedWork) Chip(logical int) (*ReportedChip, error) {
 	}
 	w.chips = append(w.chips, c)
 	w.used(1).Store(uint32((n + 1) * chipOps))
+	w.used(gapSection).Store(uint32((n + 1) * chipGaps))
 	w.used(0).Store(uint32(n + 1))
 	return c, nil
 }
@@ -187,6 +199,7 @@ func (c *ReportedChip) program(p *ReportedProgram) {
 	}
 	if gap := p.Start - c.last; c.last > 0 && gap > 0 {
 		raiseTo(c.record[workLongestGap:], gap)
+		c.keepGap(gap, p.Start)
 		if gap <= longestShortGap {
 			add(c.record[workGaps:], 1)
 			add(c.record[workGap:], int64(gap))
@@ -194,7 +207,21 @@ func (c *ReportedChip) program(p *ReportedProgram) {
 	}
 	if from := max(p.Start, c.last); p.End > from {
 		add(c.record[workBusy:], int64(p.End-from))
-		c.last = p.End
+		c.last, c.after = p.End, name
+	}
+}
+
+// keepGap keeps a pause if it is among the longest.
+func (c *ReportedChip) keepGap(length, end time.Duration) {
+	shortest := c.gaps
+	for b := c.gaps; len(b) >= gapSize; b = b[gapSize:] {
+		if le.Uint64(b[gapTicks:]) < le.Uint64(shortest[gapTicks:]) {
+			shortest = b
+		}
+	}
+	if raiseTo(shortest[gapTicks:], length) {
+		le.PutUint64(shortest[gapEnd:], uint64(end))
+		le.PutUint32(shortest[gapAfter:], c.after)
 	}
 }
 

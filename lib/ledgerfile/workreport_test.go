@@ -24,7 +24,8 @@ func TestReportedWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := time.Hour
+	began := Now() - 10*time.Second
+	at := began
 	run := func(name string, pause, took time.Duration) ReportedProgram {
 		p := ReportedProgram{name, at + pause, at + pause + took}
 		at = p.End
@@ -43,11 +44,16 @@ func TestReportedWork(t *testing.T) {
 		t.Fatalf("%d chips", len(got.Chips))
 	}
 	c := got.Chips[0]
+	ended := func(n int) time.Time { return c.LongestGaps[2-n].End }
+	if d := ended(2).Sub(ended(1)); len(c.LongestGaps) != 2 || d != 2*time.Second+2*time.Millisecond {
+		t.Fatalf("gaps %v apart: %+v", d, c.LongestGaps)
+	}
 	want := ChipWork{
 		Logical: 3, State: WorkOn, Loss: WorkLossless, Programs: 4, Busy: 11 * time.Millisecond, Gaps: 1, Gap: time.Millisecond,
 		LongestGap: 2 * time.Second, Longest: 5 * time.Millisecond, LongestName: "matmul", LastName: "softmax", Refused: 1,
-		Since: c.Since, LastRecord: c.LastRecord, Mark: c.Mark,
-		Ops: []Op{{"matmul", 2, 8 * time.Millisecond, 5 * time.Millisecond}, {"softmax", 2, 4 * time.Millisecond, 2 * time.Millisecond}},
+		Since: c.Since, LastRecord: c.LastRecord, Mark: c.Mark, GapsKept: true,
+		LongestGaps: []Gap{{2 * time.Second, ended(2), "softmax"}, {time.Millisecond, ended(1), "matmul"}},
+		Ops:         []Op{{"matmul", 2, 8 * time.Millisecond, 5 * time.Millisecond}, {"softmax", 2, 4 * time.Millisecond, 2 * time.Millisecond}},
 	}
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -86,6 +92,9 @@ func TestReportedWorkIsBounded(t *testing.T) {
 	var calls uint64
 	for _, o := range got.Ops {
 		calls += o.Calls
+	}
+	if len(got.LongestGaps) != chipGaps || got.LongestGaps[0].Length != time.Second-1000 {
+		t.Errorf("gaps %+v", got.LongestGaps)
 	}
 	if len(got.Ops) != chipOps || calls != 2000 || got.Programs != 2000 || got.Busy != 2000*1000 {
 		t.Errorf("%d operations, %d calls, %d programs, busy %v", len(got.Ops), calls, got.Programs, got.Busy)

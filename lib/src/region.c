@@ -39,6 +39,7 @@ static const struct {
 	[NAMES_SECTION] = {sizeof(struct ttmon_name), 1024},
 	[FAILURES_SECTION] = {sizeof(struct ttmon_failure), TTMON_FAILURE_RECORDS},
 	[FAILED_BLOCKS_SECTION] = {sizeof(struct ttmon_failed_block), TTMON_FAILED_BLOCK_RECORDS},
+	[GAPS_SECTION] = {sizeof(struct ttmon_gap), 256 * TTMON_CHIP_GAPS},
 };
 
 enum { HEADER = 4096 };

@@ -46,8 +46,8 @@ struct pending {
 	int64_t time;
 };
 
-/* The sections of a ledger, and those of its work and of failures behind them. */
-enum { WORK_SECTION = TTMON_SECTIONS, OPS_SECTION, NAMES_SECTION, FAILURES_SECTION, FAILED_BLOCKS_SECTION, ALL_SECTIONS };
+/* The sections of a ledger, and those of its work, of failures and of gaps behind them. */
+enum { WORK_SECTION = TTMON_SECTIONS, OPS_SECTION, NAMES_SECTION, FAILURES_SECTION, FAILED_BLOCKS_SECTION, GAPS_SECTION, ALL_SECTIONS };
 
 struct state {
 	_Atomic uint32_t lock;
@@ -209,6 +209,8 @@ INTERNAL const char *metal_path(void);
 /* The description of a section in the ledger. */
 static inline struct ttmon_section *section_of(const struct state *s, int section)
 {
+	if (section == GAPS_SECTION)
+		return &s->ledger->gaps;
 	if (section >= FAILURES_SECTION)
 		return &s->ledger->failure[section - FAILURES_SECTION];
 	return section < TTMON_SECTIONS ? &s->ledger->section[section] : &s->ledger->work[section - TTMON_SECTIONS];

@@ -42,17 +42,20 @@ struct work *work_of(struct state *s)
 static struct work_chip *make_chip(struct state *s, struct work *w, uint32_t logical)
 {
 	uint32_t n = atomic_load(&w->chips_used);
-	if (n >= WORK_CHIPS || !region_reserve(s, WORK_SECTION, n + 1) || !region_reserve(s, OPS_SECTION, (n + 1) * TTMON_CHIP_OPS))
+	if (n >= WORK_CHIPS || !region_reserve(s, WORK_SECTION, n + 1) || !region_reserve(s, OPS_SECTION, (n + 1) * TTMON_CHIP_OPS) ||
+	    !region_reserve(s, GAPS_SECTION, (n + 1) * TTMON_CHIP_GAPS))
 		return NULL;
 	struct work_chip *c = memory(sizeof *c);
 	if (!c)
 		return NULL;
 	c->record = record(s, WORK_SECTION, n);
 	c->ops = record(s, OPS_SECTION, n * TTMON_CHIP_OPS);
+	c->gaps = record(s, GAPS_SECTION, n * TTMON_CHIP_GAPS);
 	c->ops_used = 1;
 	c->record->logical = (int32_t)logical;
 	c->record->since = c->record->mark[0].time = c->record->mark[1].time = exact_now();
 	section_of(s, OPS_SECTION)->used = (n + 1) * TTMON_CHIP_OPS;
+	section_of(s, GAPS_SECTION)->used = (n + 1) * TTMON_CHIP_GAPS;
 	atomic_store_explicit((_Atomic uint32_t *)&section_of(s, WORK_SECTION)->used, n + 1, memory_order_release);
 	atomic_store(&w->chips_used, n + 1);
 	atomic_store_explicit(&w->chips[logical], c, memory_order_release);
@@ -94,17 +97,20 @@ static void scale(struct work_chip *c, double to)
 	struct ttmon_work *r = c->record;
 	if (r->ticks_per_ns > 0) {
 		double by = to / r->ticks_per_ns;
-		uint64_t *all[] = {&r->busy, &r->gap, &r->longest_gap, &r->longest, &r->stalled, &r->mark[0].busy, &r->mark[1].busy};
+		uint64_t *all[] = {&r->busy, &r->gap, &r->longest_gap, &r->longest, &r->stalled, &r->mark[0].busy, &r->mark[1].busy, &c->kept_gap};
 		for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 			*all[i] = (uint64_t)((double)*all[i] * by + 0.5);
 		for (uint32_t i = 0; i < c->ops_used; i++) {
 			c->ops[i].ticks = (uint64_t)((double)c->ops[i].ticks * by + 0.5);
 			c->ops[i].longest = (uint64_t)((double)c->ops[i].longest * by + 0.5);
 		}
+		for (int i = 0; i < TTMON_CHIP_GAPS; i++)
+			c->gaps[i].ticks = (uint64_t)((double)c->gaps[i].ticks * by + 0.5);
 	}
 	r->ticks_per_ns = to;
 	c->moment = (uint64_t)(to * MOMENT_NS);
 	c->short_gap = (uint64_t)(to * TTMON_GAP_NS);
+	c->aligned = false;
 }
 
 int64_t work_time(struct work_chip *c, uint64_t end)
@@ -115,11 +121,48 @@ int64_t work_time(struct work_chip *c, uint64_t end)
 	return exact_now();
 }
 
+/* A record comes after its program has ended, how long after is not known: the
+ * least that was seen is nearest to the truth. That may grow by 61 ns in a
+ * millisecond, since two clocks never go at the same rate. */
+static void align(struct work_chip *c, const struct batch *b)
+{
+	double offset = (double)b->now - (double)b->end / b->ticks_per_ns;
+	double most = c->offset + (double)(b->now - c->record->last_record) / (1 << 14);
+	c->offset = c->aligned && most < offset ? most : offset;
+	c->aligned = true;
+}
+
+/* When a program began that is in this batch. */
+static int64_t begun_at(const struct work_chip *c, const struct batch *b, uint64_t start)
+{
+	double at = c->aligned ? (double)start / b->ticks_per_ns + c->offset : (double)b->now;
+	if (at > (double)b->now)
+		return b->now;
+	return at > (double)c->record->since ? (int64_t)at : c->record->since;
+}
+
+/* Keeps a pause in place of the shortest one that is kept. Few are: the longer a
+ * chip reports, the seldomer a pause is among its longest. */
+static void keep_gap(struct work_chip *c, const struct batch *b, uint64_t ticks, uint64_t start)
+{
+	struct ttmon_gap *shortest = c->gaps;
+	for (int i = 1; i < TTMON_CHIP_GAPS; i++)
+		if (c->gaps[i].ticks < shortest->ticks)
+			shortest = &c->gaps[i];
+	*shortest = (struct ttmon_gap){.ticks = ticks, .end = begun_at(c, b, start), .after = c->ended_name};
+	c->kept_gap = ticks;
+	for (int i = 0; i < TTMON_CHIP_GAPS; i++)
+		if (c->gaps[i].ticks < c->kept_gap)
+			c->kept_gap = c->gaps[i].ticks;
+}
+
 void work_begin(struct work_chip *c, const struct batch *b)
 {
 	odd(c->record);
 	if (c->record->ticks_per_ns != b->ticks_per_ns || c->moment == 0)
 		scale(c, b->ticks_per_ns);
+	if (b->end && b->now != c->record->last_record)
+		align(c, b);
 }
 
 /* Programs of one name share a record, whatever named them. */
@@ -165,7 +208,7 @@ static uint32_t op_of(struct state *s, struct work *w, struct work_chip *c, cons
 	return c->cache[at].op;
 }
 
-void work_program(struct state *s, struct work *w, struct work_chip *c, const struct program *p, source_text read)
+void work_program(struct state *s, struct work *w, struct work_chip *c, const struct batch *b, const struct program *p, source_text read)
 {
 	struct ttmon_work *r = c->record;
 	if (p->end < p->start) {
@@ -191,6 +234,8 @@ void work_program(struct state *s, struct work *w, struct work_chip *c, const st
 		uint64_t gap = p->start - r->last_end;
 		if (gap > r->longest_gap)
 			r->longest_gap = gap;
+		if (gap > c->kept_gap)
+			keep_gap(c, b, gap, p->start);
 		if (gap <= c->short_gap) {
 			r->gaps++;
 			r->gap += gap;
@@ -200,6 +245,7 @@ void work_program(struct state *s, struct work *w, struct work_chip *c, const st
 	if (p->end > from) {
 		r->busy += p->end - from;
 		r->last_end = p->end;
+		c->ended_name = op->name;
 	}
 }
 

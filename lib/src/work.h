@@ -13,10 +13,15 @@ enum { WORK_CHIPS = 256, OP_CACHE = 1024, NAME_SLOTS = 4096, IDS = 1 << 16 };
 struct work_chip {
 	struct ttmon_work *record;
 	struct ttmon_op *ops;
+	struct ttmon_gap *gaps;
+	uint64_t kept_gap;   /* a pause has to be longer than that to be kept */
+	uint32_t ended_name; /* operation of the program that ended last */
 	uint32_t ops_used;
 	uint64_t timed;     /* end of the program at which the time was read */
 	uint64_t moment;    /* ticks of the chip's clock for which that time holds */
 	uint64_t short_gap; /* TTMON_GAP_NS in ticks */
+	double offset;      /* ns from the chip's clock to ours, as the record that came soonest after its program says */
+	bool aligned;       /* offset is known */
 	struct {
 		uint64_t key; /* what the name was found by; 0: free */
 		uint32_t op;
@@ -57,6 +62,7 @@ struct batch {
 	double ticks_per_ns;
 	uint8_t loss;
 	int64_t now;
+	uint64_t end; /* of the last program in it; 0: there is none */
 };
 INTERNAL int64_t exact_now(void); /* whatever the ledger's own clock is: what came first matters here */
 /* When a program that ended then was reported: the time that was read last where
@@ -64,7 +70,7 @@ INTERNAL int64_t exact_now(void); /* whatever the ledger's own clock is: what ca
  * longer than all else that is done for a program that comes alone. */
 INTERNAL int64_t work_time(struct work_chip *c, uint64_t end);
 INTERNAL void work_begin(struct work_chip *c, const struct batch *b);
-INTERNAL void work_program(struct state *s, struct work *w, struct work_chip *c, const struct program *p, source_text read);
+INTERNAL void work_program(struct state *s, struct work *w, struct work_chip *c, const struct batch *b, const struct program *p, source_text read);
 INTERNAL void work_end(struct work_chip *c, const struct batch *b);
 INTERNAL void work_state(struct state *s, uint32_t logical, uint8_t state);
 

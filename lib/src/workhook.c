@@ -122,6 +122,7 @@ static void take(struct state *s, const uint32_t *device, const struct page *pag
 	if (!c || !w)
 		return;
 	struct batch b = {.ticks_per_ns = known && programs ? v->begin->ticks_per_ns : c->record->ticks_per_ns, .loss = known ? loss : TTMON_WORK_UNREADABLE};
+	b.end = known && programs ? v->end[-1].end : 0;
 	if (programs == 0)
 		b.now = c->record->last_record;
 	else
@@ -130,7 +131,7 @@ static void take(struct state *s, const uint32_t *device, const struct page *pag
 	if (programs < n)
 		count_others(c->record, pages, n);
 	for (const struct record_now *r = v->begin; known && r < v->end; r++)
-		work_program(s, w, c, &(struct program){r->start, r->end, r->id, r->sources, r->sources ? r->count : 0, false}, view_text);
+		work_program(s, w, c, &b, &(struct program){r->start, r->end, r->id, r->sources, r->sources ? r->count : 0, false}, view_text);
 	work_end(c, &b);
 }
 
@@ -188,9 +189,9 @@ HOOK void METAL_work_record(const void *record)
 	struct work *w = atomic_load_explicit(&s->work, memory_order_acquire);
 	if (!c || !w)
 		return;
-	struct batch b = {.ticks_per_ns = r->ticks_per_ns, .loss = TTMON_WORK_LOSSY, .now = work_time(c, p.end)};
+	struct batch b = {.ticks_per_ns = r->ticks_per_ns, .loss = TTMON_WORK_LOSSY, .now = work_time(c, p.end), .end = p.end};
 	work_begin(c, &b);
-	work_program(s, w, c, &p, is ? string_text : view_text);
+	work_program(s, w, c, &b, &p, is ? string_text : view_text);
 	work_end(c, &b);
 }
 

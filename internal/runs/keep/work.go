@@ -89,6 +89,7 @@ func (l *live) chipWork(s *model.Snapshot, p *model.Process, c *model.ChipWork) 
 		}
 	}
 	w.Operations = mostOf(c.Operations)
+	w.Gaps, w.GapsCause = gapsOf(c.Gaps), c.GapsCause
 }
 
 // pending reports whether a doubt is over with the next snapshot: a program has not
@@ -118,6 +119,14 @@ func mostOf(list []model.Operation) (out []runs.Operation) {
 		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Name, b.Name))
 	})
 	return out[:min(len(out), maxOperations)]
+}
+
+// gapsOf are the gaps of a process and chip.
+func gapsOf(list []model.Gap) (out []runs.Gap) {
+	for _, g := range list[:min(len(list), model.MaxGaps)] {
+		out = append(out, runs.Gap{Seconds: float64(g.Length) / 1e9, End: g.End, After: g.After[:min(len(g.After), maxOperation)]})
+	}
+	return out
 }
 
 // idleSince is since when processes hold memory and have had their chips do

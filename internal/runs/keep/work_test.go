@@ -21,7 +21,8 @@ func working(pid int, busy float64, cause model.WorkCause) model.Process {
 	p.Work = model.ProcessWork{
 		Watched: true, Host: model.HostWork{Enqueued: 10, LastEnqueue: at, LastFinish: at.Add(time.Millisecond)},
 		Chips: []model.ChipWork{{
-			Device: 0, ChipID: 1, Chip: "L", Work: w.WithTotals(uint64(busy*1e9), uint64(busy*100)), LastRecord: at, Longest: 0.01,
+			Device: 0, ChipID: 1, Chip: "L", Work: w.WithTotals(uint64(busy*1e9), uint64(busy*100)), LastRecord: at, Longest: 0.01, LongestGap: 3,
+			Gaps: []model.Gap{{Length: 3e9, End: t0, After: "softmax"}, {Length: 1e9, End: t0.Add(time.Second)}}, GapsCause: model.GapsUnprofiled,
 			Operations: []model.Operation{{Name: "softmax", Calls: 2, Time: uint64(busy * 1e8)}, {Name: "matmul", Calls: 3, Time: uint64(busy * 9e8)}, {Calls: 1, Others: 4}},
 		}},
 	}
@@ -111,6 +112,9 @@ func TestWork(t *testing.T) {
 			}
 			if ops := list[0].Operations(); len(ops) != 2 || ops[0].Name != "matmul" {
 				t.Errorf("operations %+v", ops)
+			}
+			if gaps := list[0].Gaps(); len(gaps) < 2 || gaps[0].Seconds != 3 || !gaps[0].End.Equal(t0) || gaps[0].After != "softmax" || gaps[0].Cause != model.GapsUnprofiled {
+				t.Errorf("gaps %+v", gaps)
 			}
 		})
 	}

@@ -53,7 +53,10 @@ func chipWork(id model.ProcessID, chip uint64, at time.Time, c *ledgerfile.ChipW
 		Since: c.Since, LastRecord: c.LastRecord,
 		LastEnd: c.LastEnd,
 		Before:  claim.Moment{Time: c.Mark[1].Time, Busy: c.Mark[1].Busy, LastEnd: c.Mark[1].LastEnd},
-		Ops:     make([]claim.Op, len(c.Ops)),
+		Ops:     make([]claim.Op, len(c.Ops)), Gaps: make([]claim.Gap, len(c.LongestGaps)), GapsKept: c.GapsKept,
+	}
+	for i, g := range c.LongestGaps {
+		w.Gaps[i] = claim.Gap(g)
 	}
 	for i, o := range c.Ops {
 		w.Ops[i] = claim.Op{Name: o.Name, Calls: o.Calls, Time: o.Time, Longest: o.Longest}

@@ -133,6 +133,9 @@ func TestFedPrograms(t *testing.T) {
 			if got.Programs != 2*rounds || got.Busy != 750*rounds || got.Longest != 700 || got.Gap != 400*rounds-300 || got.LongestGap != 300 || got.Refused != 0 {
 				t.Errorf("%+v", got)
 			}
+			if len(got.LongestGaps) != model.MaxGaps || got.LongestGaps[7].Length != 300 || got.LongestGaps[0].End.Before(got.Since) {
+				t.Errorf("gaps %+v", got.LongestGaps)
+			}
 			wantLoss := ledgerfile.WorkLossy
 			if release >= "0.80" {
 				wantLoss = ledgerfile.WorkLossless
@@ -142,6 +145,11 @@ func TestFedPrograms(t *testing.T) {
 			}
 			if isOld(release) {
 				return // the feed's records have no sources
+			}
+			for _, g := range got.LongestGaps {
+				if g.After != "eltwise/unary" {
+					t.Errorf("a gap of %v after %q", g.Length, g.After)
+				}
 			}
 			if got.State != ledgerfile.WorkOn || got.Unprofiled != rounds/1000 {
 				t.Errorf("%+v", got)

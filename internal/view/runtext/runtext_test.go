@@ -79,13 +79,20 @@ func TestWork(t *testing.T) {
 	r := &runreport.Report{Command: []string{"x"}, Seconds: 40, Method: runreport.Ledger, Chips: []runreport.Chip{
 		{ID: 1, Device: &device, Board: "n300", Name: "L", Work: busy},
 		{ID: 2, Device: &device, Board: "n300", Name: "R", Work: &runreport.Work{Cause: model.WorkProfilerOff}},
-		{ID: 3, Work: &runreport.Work{Known: true, Programs: 2, Late: 4, LongestGap: 6.2, GapAt: &at}},
+		{ID: 3, Work: &runreport.Work{Known: true, Programs: 2, Late: 4, LongestGap: 6.2, GapAt: &at, GapsCause: model.GapsNotKept}},
+		{ID: 4, Work: &runreport.Work{Known: true, Programs: 9, Late: 4, LongestGap: 6.2, GapsCause: model.GapsProcesses, Gaps: []runreport.Gap{
+			{Seconds: 6.2, Until: 8, After: "mat\x1bmul"}, {Seconds: 2, Until: 3661}, {Seconds: 1, Until: 2}, {Seconds: 0.5, Until: 1},
+		}}},
 	}}
 	got := string(Append(nil, r, Options{}))
 	for _, want := range []string{
 		" 1 n300 L  busy ≥62 % of the run: 25 s of 40 s in 1 program\n", "   opa\\x1b ", "   (2 others)                           20 %\n",
 		"   busy is at least that: tt-metal before 0.80 drops", " busy unknown on 1 n300 R: tt-metal does not report programs of this chip\n",
 		" chip 3  busy 0 % of the run", "10 %  of the time, the chip waited for the host; longest gap 6.2 s, until 0:08\n",
+		"   gaps are not listed: an older libttmon or ttmond",
+		"   longest gaps                       ~6.2 s  until 0:08, after mat\\x1bmul\n" +
+			"                                      ~2.0 s  until 1:01:01\n" +
+			"                                      ~1.0 s  until 0:02\n   gaps are not certain: several processes",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)

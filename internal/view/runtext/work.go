@@ -68,20 +68,46 @@ func (p *printer) work(c *runreport.Chip, seconds float64, most int) {
 		}
 		p.line("   %s  %s", words.Fit("("+count(uint64(n), "other")+")", 32), words.PadLeft(words.Share(rest/max(seconds, 1e-9)), 7))
 	}
-	for _, text := range []string{p.gaps(w, seconds), p.doubt(w)} {
+	for _, text := range append([]string{p.between(w, seconds)}, append(p.gaps(w), p.doubt(w))...) {
 		if text != "" {
 			p.line("%s", text)
 		}
 	}
 }
 
-// gaps is the time between programs.
-func (p *printer) gaps(w *runreport.Work, seconds float64) string {
+// gapsShown is how many gaps of a chip the summary has.
+const gapsShown = 3
+
+// gaps lists the longest times between two programs, and why a program may have
+// run in one.
+func (p *printer) gaps(w *runreport.Work) (lines []string) {
+	title, mark := "longest gaps", ""
+	if w.GapsCause != "" {
+		mark = words.Mark(model.Unsure)
+	}
+	for _, g := range w.Gaps[:min(len(w.Gaps), gapsShown)] {
+		text := fmt.Sprintf("   %s  %s  until %s", words.Fit(title, 32), words.PadLeft(mark+span(g.Seconds), 7), clock(g.Until))
+		if g.After != "" {
+			text += ", after " + words.Operation(&model.Operation{Name: g.After})
+		}
+		lines, title = append(lines, text), ""
+	}
+	switch {
+	case w.GapsCause == "" || model.WorkCause(w.GapsCause) == w.Cause || w.LongestGap == 0:
+		return lines
+	case len(w.Gaps) == 0:
+		return append(lines, "   gaps are not listed: "+w.GapsCause.Why())
+	}
+	return append(lines, "   gaps are not certain: "+w.GapsCause.Why())
+}
+
+// between is the time between programs.
+func (p *printer) between(w *runreport.Work, seconds float64) string {
 	if w.Programs < 2 {
 		return ""
 	}
 	text := fmt.Sprintf("   %s  %s  of the time, the chip waited for the host", words.Fit("(between programs)", 32), words.PadLeft(words.Share(w.Late/max(seconds, 1e-9)), 7))
-	if w.LongestGap > 0 {
+	if w.LongestGap > 0 && len(w.Gaps) == 0 {
 		text += "; longest gap " + span(w.LongestGap)
 		if w.GapAt != nil {
 			text += ", until " + clock(*w.GapAt)

@@ -3,6 +3,7 @@ package text
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,6 +43,7 @@ func AppendRun(dst []byte, r *runs.Run, now time.Time, o Options) []byte {
 	dst = appendRunMemory(dst, r)
 	dst = appendRunDevices(dst, r, o)
 	dst = appendRunWork(dst, r)
+	dst = appendRunGaps(dst, r)
 	for _, n := range r.Neighbours {
 		dst = fmt.Appendf(dst, "shared device %s for %s with r%d %s (%s)\n", words.Ranges(n.Devices), words.Duration(span(n.Seconds)), n.ID,
 			cmp.Or(words.Escape(n.Name), "a process that is hidden from you"), cmp.Or(words.Escape(n.User), words.Nothing))
@@ -135,6 +137,45 @@ func appendRunWork(dst []byte, r *runs.Run) []byte {
 
 // maxRunOperations is how many operations a run shows.
 const maxRunOperations = 8
+
+// maxRunGaps is how many gaps a run shows.
+const maxRunGaps = 5
+
+// appendRunGaps draws the longest times between two programs.
+func appendRunGaps(dst []byte, r *runs.Run) []byte {
+	list, missing := r.Gaps(), r.GapsMissing()
+	if missing != "" {
+		which := "the longest gaps"
+		if len(list) > 0 {
+			which = "some of the longest gaps"
+		}
+		dst = fmt.Appendf(dst, "%s are not listed: %s\n", which, missing.Why())
+	}
+	if len(list) == 0 {
+		return dst
+	}
+	rows := [][]string{{"Longest gap", "Device", "Until", "After"}}
+	var causes []string
+	for _, g := range list[:min(len(list), maxRunGaps)] {
+		length := words.ProgramTime(span(g.Seconds))
+		if g.Cause != "" {
+			length = words.Mark(model.Unsure) + length
+			if why := g.Cause.Why(); !slices.Contains(causes, why) {
+				causes = append(causes, why)
+			}
+		}
+		until := words.Nothing
+		if !g.End.IsZero() {
+			until = words.Duration(max(g.End.Sub(r.Start), 0))
+		}
+		rows = append(rows, []string{length, strings.TrimSpace(deviceName(g.Device) + " " + words.Escape(g.Chip)), until, cmp.Or(words.Escape(g.After), words.Nothing)})
+	}
+	dst = appendAligned(dst, rows)
+	for _, why := range causes {
+		dst = fmt.Appendf(dst, "gaps are not certain: %s\n", why)
+	}
+	return append(dst, '\n')
+}
 
 // appendRunDevices draws power, heat, traffic and trouble of each device.
 func appendRunDevices(dst []byte, r *runs.Run, o Options) []byte {

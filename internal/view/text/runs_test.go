@@ -34,7 +34,10 @@ func runsAnswer() *runs.Answer {
 			Work: []runs.Work{{
 				PID: 7, Chip: "1", Name: "L", Busy: 1710, Programs: 4200000, Bound: "at_least", Cause: model.WorkLossy, Longest: 0.4,
 				Operations: []runs.Operation{{Name: "MatmulDeviceOperation", Calls: 2100000, Seconds: 1200}, {Name: "Layer\x1bNorm", Calls: 2100000, Seconds: 510}},
-			}},
+				Gap:        95, GapsCause: model.GapsLossy, Gaps: []runs.Gap{
+					{Seconds: 95, End: at.Add(-24*time.Hour + 12*time.Minute), After: "Layer\x1bNorm"}, {Seconds: 0.041, End: at.Add(-24*time.Hour + 31*time.Second)},
+				},
+			}, {PID: 8, Chip: "2", Name: "R", Bound: "exact", Gap: 3}},
 			PCIe: &runs.PCIe{ToDevice: 5 << 30, FromDevice: 1 << 20, Bound: "exact"}, Trouble: map[model.ConditionKind]float64{model.ConditionThrottled: 41},
 		}},
 	}

@@ -1,6 +1,11 @@
 package pages
 
-import "time"
+import (
+	"slices"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+)
 
 // What a process can have an account keep.
 const (
@@ -33,10 +38,27 @@ type Chip struct {
 	Lossless   bool
 	Unreadable bool // not laid out as they are known here: nothing is counted
 
-	Ops map[string]*Op // by name; that of all others is empty
+	Ops  map[string]*Op // by name; that of all others is empty
+	Gaps []Gap          // the longest pauses, in no order
 
 	programs      map[uint64]*Op // by the pointer that names them
 	last, longest *Op
+	ended         *Op // of the program that ended last
+
+	// offset is from the chip's clock to Unix time, in ns: by the record that came
+	// soonest after its program. It is known if aligned is set.
+	offset  float64
+	aligned bool
+	now     int64 // when the batch came that is being counted
+}
+
+// Gap is a pause between two programs.
+type Gap struct {
+	Length float64 // ns
+	End    int64   // Unix time in ns
+	After  string  // operation before it; empty: not known (yet)
+
+	after *Op
 }
 
 // Op is what the programs of an operation took, in ns.
@@ -56,7 +78,7 @@ func (c *Chip) open(now int64) {
 	if c.On = now > c.Closed; c.LastRecord > now {
 		return
 	}
-	c.LastEnd = 0
+	c.LastEnd, c.aligned = 0, false
 	c.forgetPointers() // they may stand for others now
 }
 
@@ -107,13 +129,69 @@ func (c *Chip) add(p *page, pointer uint64, names map[uint64]string) {
 	if c.LastEnd != 0 && p.start > c.LastEnd {
 		gap := c.ns(p.start - c.LastEnd)
 		c.LongestGap = max(c.LongestGap, gap)
+		c.keepGap(gap, p.start)
 		if gap <= float64(longPause) {
 			c.Gap += gap
 		}
 	}
 	if from := max(p.start, c.LastEnd); p.end > from {
 		c.Busy += c.ns(p.end - from)
-		c.LastEnd = p.end
+		c.LastEnd, c.ended = p.end, op
+	}
+}
+
+// drift is how much two clocks may part, at most.
+const drift = 61e-6
+
+// align notes when a record came, and when its program ended by the chip's clock.
+// How long a record took is not known: the least that was seen is nearest to the
+// truth.
+func (c *Chip) align(end uint64, now int64) {
+	offset := float64(now) - c.ns(end)
+	if most := c.offset + float64(now-c.now)*drift; c.aligned && most < offset {
+		offset = most
+	}
+	c.offset, c.aligned, c.now = offset, true, now
+}
+
+// keepGap keeps a pause before a program if it is among the longest.
+func (c *Chip) keepGap(length float64, start uint64) {
+	at := len(c.Gaps)
+	if at == model.MaxGaps {
+		at = 0
+		for i := range c.Gaps {
+			if c.Gaps[i].Length < c.Gaps[at].Length {
+				at = i
+			}
+		}
+		if length <= c.Gaps[at].Length {
+			return
+		}
+	} else {
+		c.Gaps = append(c.Gaps, Gap{})
+	}
+	g := Gap{Length: length, End: c.begun(start), after: c.ended}
+	if g.after != nil {
+		g.After = g.after.Name
+	}
+	c.Gaps[at] = g
+}
+
+// gapsKept reports whether the longest pause is among those that are kept. It is
+// not where a ttmond began the account that kept none.
+func (c *Chip) gapsKept() bool {
+	return c.LongestGap == 0 || slices.ContainsFunc(c.Gaps, func(g Gap) bool { return g.Length == c.LongestGap })
+}
+
+// begun is when a program of the batch began.
+func (c *Chip) begun(start uint64) int64 {
+	switch at := c.ns(start) + c.offset; {
+	case !c.aligned || !(at < float64(c.now)):
+		return c.now
+	case at < float64(c.Since):
+		return min(c.Since, c.now)
+	default:
+		return int64(at)
 	}
 }
 
@@ -165,6 +243,14 @@ func (c *Chip) merge(op *Op, name string) *Op {
 	}
 	if c.longest == op {
 		c.longest = to
+	}
+	if c.ended == op {
+		c.ended = to
+	}
+	for i := range c.Gaps {
+		if g := &c.Gaps[i]; g.after == op {
+			g.after, g.After = to, to.Name
+		}
 	}
 	return to
 }

@@ -71,7 +71,8 @@ func TestAccount(t *testing.T) {
 			add(p, c.ticks, c.pages...)
 			got := *p.Chips[0]
 			c.want.Ticks, c.want.Since, c.want.LastRecord, c.want.On, c.want.Lossless = got.Ticks, got.Since, got.LastRecord, true, true
-			got.Ops, got.programs, got.last, got.longest = nil, nil, nil, nil
+			got.Ops, got.programs, got.last, got.longest, got.ended, got.Gaps = nil, nil, nil, nil, nil, nil
+			got.offset, got.aligned, got.now = 0, false, 0
 			if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", c.want) {
 				t.Errorf("got  %+v\nwant %+v", got, c.want)
 			}
@@ -254,6 +255,49 @@ func TestRestore(t *testing.T) {
 	}
 }
 
+// TestGaps: the longest pauses are kept, with the operation before each, whose
+// name may come later; they are dated by the record that came soonest.
+func TestGaps(t *testing.T) {
+	p := NewProcess()
+	second := int64(time.Second)
+	at := func(s int64) int64 { return now.UnixNano() + s*second }
+	ticks := func(s float64) uint64 { return uint64(s * 2e9) } // a clock of 2 GHz
+	send := func(came int64, id uint32, start, end float64) {
+		p.Add(&Batch{Time: came, Ticks: 2, Pages: of(id, ticks(start), ticks(end)), Sources: []uint64{uint64(id) * 4096}})
+	}
+	send(at(0), 1, 99, 100)    // comes at once
+	send(at(9), 2, 105, 106)   // 3 s late
+	send(at(9), 1, 106.5, 107) // as late
+	for range 10 {             // and more than are kept
+		last := p.Chips[0].LastEnd
+		p.Add(&Batch{Time: at(9), Ticks: 2, Pages: of(1, last+20, last+30)})
+	}
+	p.Wanted(8)
+	p.Name(4096, "a.cpp")
+	p.Name(8192, "b.cpp")
+	w := p.Chips[0].Claim(model.ProcessID{}, 1, p, now)
+	if len(w.Gaps) != model.MaxGaps || !w.GapsKept {
+		t.Fatalf("%d gaps, kept %v", len(w.Gaps), w.GapsKept)
+	}
+	for i, want := range []struct {
+		length time.Duration
+		end    int64
+		after  string
+	}{{5 * time.Second, at(5), "a.cpp"}, {500 * time.Millisecond, at(6) + second/2, "b.cpp"}} {
+		g := w.Gaps[i]
+		if d := g.End.UnixNano() - want.end; g.Length != want.length || g.After != want.after || d < 0 || d > second/1000 {
+			t.Errorf("gap %d: %+v, want %+v", i, g, want)
+		}
+	}
+	if g := w.Gaps[2]; g.Length != 10 {
+		t.Errorf("gap 2: %+v", g)
+	}
+	p.Chips[0].Gaps = nil // as from a ttmond that kept none
+	if p.Chips[0].Claim(model.ProcessID{}, 1, p, now).GapsKept {
+		t.Error("the longest is missing, and nothing is said")
+	}
+}
+
 // FuzzPages: whatever a process puts into its pages, its account stays small and
 // says nothing that cannot be.
 func FuzzPages(f *testing.F) {
@@ -272,7 +316,7 @@ func FuzzPages(f *testing.F) {
 			t.Errorf("%d chips, size %d", len(p.Chips), p.Size())
 		}
 		for _, c := range p.Chips {
-			if w := c.Claim(model.ProcessID{}, 1, p, now); w.Busy < 0 || w.Gap < 0 || w.Longest < 0 || w.Stalled < 0 || len(w.Ops) > maxOps+maxPrograms+1 {
+			if w := c.Claim(model.ProcessID{}, 1, p, now); w.Busy < 0 || w.Gap < 0 || w.Longest < 0 || w.Stalled < 0 || len(w.Ops) > maxOps+maxPrograms+1 || len(w.Gaps) > model.MaxGaps || !w.GapsKept {
 				t.Errorf("%+v", w)
 			}
 		}

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -137,7 +138,12 @@ func (p *Process) Add(b *Batch) {
 	if c.Unreadable = !isClock(b.Ticks); c.Unreadable {
 		return
 	}
-	c.Ticks = b.Ticks
+	if c.Ticks != b.Ticks {
+		c.Ticks, c.aligned = b.Ticks, false
+	}
+	if end, ok := lastEnd(b.Pages); ok {
+		c.align(end, b.Time)
+	}
 	before := c.Programs
 	first := uint32(0)
 	if len(b.Pages) >= PageBytes {
@@ -155,6 +161,16 @@ func (p *Process) Add(b *Batch) {
 	if c.Programs > before {
 		c.LastRecord = b.Time
 	}
+}
+
+// lastEnd is when the last program of some pages ended.
+func lastEnd(b []byte) (end uint64, ok bool) {
+	for b = b[:len(b)/PageBytes*PageBytes]; len(b) > 0; b = b[:len(b)-PageBytes] {
+		if p := decode(b[len(b)-PageBytes:]); p.kind == program {
+			return p.end, true
+		}
+	}
+	return 0, false
 }
 
 // pointer finds what names the program with an id.
@@ -188,7 +204,10 @@ func (p *Process) AddRecord(b []byte, now int64, lost uint64) {
 		return
 	}
 	c.On = now > c.Closed
-	c.Ticks = r.ticks
+	if c.Ticks != r.ticks {
+		c.Ticks, c.aligned = r.ticks, false
+	}
+	c.align(r.end, now)
 	c.add(&r.page, r.sources, p.names)
 	c.LastRecord = now
 	p.want(r.sources)
@@ -277,7 +296,7 @@ func (c *Chip) Claim(id model.ProcessID, chip uint64, of *Process, now time.Time
 		Busy: duration(c.Busy), Gap: duration(c.Gap), Programs: c.Programs, Unprofiled: c.Unprofiled, Lost: of.Lost + of.Missed,
 		Queues: of.Queues, SubDevices: of.SubDevices,
 		Longest: duration(c.Longest), LongestGap: duration(c.LongestGap), Stalled: duration(c.Stalled),
-		Since: at(c.Since), LastRecord: at(c.LastRecord), LastEnd: duration(c.ns(c.LastEnd)),
+		Since: at(c.Since), LastRecord: at(c.LastRecord), LastEnd: duration(c.ns(c.LastEnd)), GapsKept: c.gapsKept(),
 	}
 	if c.longest != nil {
 		w.LongestName = c.longest.Name
@@ -288,6 +307,12 @@ func (c *Chip) Claim(id model.ProcessID, chip uint64, of *Process, now time.Time
 	for _, op := range c.ops() {
 		w.Ops = append(w.Ops, claim.Op{Name: op.Name, Calls: op.Calls, Time: duration(op.Time), Longest: duration(op.Longest)})
 	}
+	for _, g := range c.Gaps[:min(len(c.Gaps), model.MaxGaps)] {
+		w.Gaps = append(w.Gaps, claim.Gap{Length: duration(g.Length), End: at(g.End), After: g.After})
+	}
+	slices.SortStableFunc(w.Gaps, func(a, b claim.Gap) int {
+		return cmp.Or(cmp.Compare(b.Length, a.Length), a.End.Compare(b.End))
+	})
 	return w
 }
 
