@@ -109,7 +109,7 @@ func TestAPIOlderProcess(t *testing.T) {
 	h := newHost(t)
 	c := h.cpp(144) // finds no server, and tries again at every report
 	if got := c.do("alloc 0 4194304 5 0"); got != "failed" {
-		t.Fatalf("report to nobody: %q", got)
+		t.Fatalf("report without a daemon: %q", got)
 	}
 	h.start()
 	c.do("alloc 0 4194368 7 0")
@@ -171,7 +171,7 @@ func TestAPIReports(t *testing.T) {
 // An ordinary user sees the memory of all.
 func TestAPIForEverybody(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("needs root, to be somebody else")
+		t.Skip("needs root, to become another user")
 	}
 	curl, err := exec.LookPath("curl")
 	if err != nil {
@@ -189,7 +189,7 @@ func TestAPIForEverybody(t *testing.T) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), fmt.Sprintf(`"pid":%d`, c.pid())) || !strings.Contains(string(out), `"dram_bytes":1000`) {
-		t.Errorf("nobody sees %v: %s", err, out)
+		t.Errorf("user 65534 sees %v: %s", err, out)
 	}
 }
 

@@ -28,7 +28,7 @@ import (
 	"github.com/ttmon/ttmon/internal/e2e/programs"
 )
 
-// arena is a host on which somebody means harm: a real ttmond under limits,
+// arena is a host with attackers: a real ttmond under limits,
 // root's workload that reports, a viewer that asks, and attackers of other
 // users.
 type arena struct {
@@ -46,14 +46,14 @@ type arena struct {
 	viewErr   error
 	absences  atomic.Int64 // begins and ends of times at which no ttmond runs
 	figures   figures
-	patience  time.Duration // of the workload and the viewer
+	timeout   time.Duration // of the workload and the viewer
 	memoryMax int64
 	enter     []string // a command that runs others where the daemon is; nil: it is here
 	apiThere  string   // the API's socket there
 	played    attackers
 }
 
-// attackers are those that have ended of themselves: an attack that nobody plays
+// attackers are those that have ended of themselves: an attack that does not run
 // proves nothing.
 type attackers struct {
 	mu    sync.Mutex
@@ -78,7 +78,7 @@ func (a *arena) await(what string, ok func() bool) {
 	for end := time.Now().Add(limit); !ok(); time.Sleep(2 * time.Millisecond) {
 		gone := a.current != nil && a.current.ended() // then nothing will come any more
 		if gone || time.Now().After(end) {
-			a.t.Fatalf("waited in vain for %s; ttmond has ended: %v\nattackers that have ended:\n%s\nthe log ends:\n%s", what, gone, &a.played, last(a.current.log.String(), 16<<10))
+			a.t.Fatalf("timed out waiting for %s; ttmond has exited: %v\nattackers that have ended:\n%s\nthe log ends:\n%s", what, gone, &a.played, last(a.current.log.String(), 16<<10))
 		}
 	}
 }
@@ -105,18 +105,18 @@ const (
 	arenaBuffers     = 1 << 20 / fewer
 )
 
-// patienceOfUsers is what counts as a failure where nothing else runs (make
+// userTimeout is what counts as a failure where nothing else runs (make
 // soak, make bench): a workload or a viewer that waits so long would be
 // noticed. What is aimed at is far less; make bench shows it. Among other
-// tests the machine may be busy, and only who waits in vain has failed.
-const patienceOfUsers = 3 * time.Second
+// tests the machine may be busy, and only a wait that never ends is a failure.
+const userTimeout = 3 * time.Second
 
 func newArena(t testing.TB) *arena {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to play several users")
 	}
-	a := &arena{host: newHost(t), t: t, patience: limit, memoryMax: arenaMemory}
+	a := &arena{host: newHost(t), t: t, timeout: limit, memoryMax: arenaMemory}
 	a.apiThere = a.api
 	a.host.root = "/" // ttmond sees the attackers' files, too; this is a host of our own
 	// The allocation socket is where everybody may write, the API's is not.
@@ -129,7 +129,7 @@ func newArena(t testing.TB) *arena {
 		t.Fatal(err)
 	}
 	a.alloc = filepath.Join(shared, "alloc.sock")
-	// Who allocates fast stays watched, and so goes on.
+	// A program that allocates fast stays watched.
 	a.configure(fmt.Sprintf("[alloc]\nmax_buffers = %d\n[uprobe]\nlimit = 1e7\nmax_blocks = %d\n", arenaBuffers, arenaBlocks))
 	a.extraArgs = append(a.extraArgs, "--config", a.config())
 	a.limit()
@@ -350,7 +350,7 @@ func (a *arena) view(ctx context.Context) {
 		if err == nil && held > rootBytes {
 			err = fmt.Errorf("root's device holds %d bytes, and its workload never has more than %d: %w", held, rootBytes, errWrongSum)
 		}
-		// While ttmond is stopped nobody answers, and somebody else may have
+		// While ttmond is stopped there is no answer, and another process may have
 		// the path; that is no failure.
 		if errors.Is(err, errWrongSum) || errors.Is(err, syscall.EAGAIN) { // EAGAIN: no answer in time
 			a.viewErr = err
@@ -460,7 +460,7 @@ func (a *arena) settle() {
 		f.mid, f.answerP99, f.answer = a.answers[n/2], a.answers[n*99/100], a.answers[n-1]
 	}
 	a.t.Logf("%+v", *f)
-	if f.stall > a.patience || f.answer > a.patience {
+	if f.stall > a.timeout || f.answer > a.timeout {
 		a.t.Errorf("root's workload waited %v, the viewer %v", f.stall, f.answer)
 	}
 	if a.current != nil && a.current.ended() {

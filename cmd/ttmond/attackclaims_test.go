@@ -120,8 +120,8 @@ func (p place) fifoPath() string {
 	return filepath.Join(p.fifoDir(), fmt.Sprintf("recording-%d", os.Getuid()))
 }
 
-// attackFifos puts one thing after the other in the place of a recording: nothing
-// that was looked at is still there when it is opened.
+// attackFifos replaces a recording with one thing after the other: nothing that was
+// inspected is still there when it is opened.
 func attackFifos(p place) error {
 	path := p.fifoPath()
 	for n := 0; ; n++ {

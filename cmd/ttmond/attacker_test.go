@@ -155,7 +155,7 @@ func reporter(p place) error {
 	}
 }
 
-// victim holds a connection and nothing else: somebody else's process.
+// victim holds a connection and nothing else: another user's process.
 func victim(p place) error {
 	if _, err := p.dialRaw(); err != nil {
 		return err

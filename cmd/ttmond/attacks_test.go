@@ -112,7 +112,7 @@ func attackDumps(p place) error {
 }
 
 // attackMappings: a process that calls itself Python and has as many mappings
-// as the kernel allows. Whoever runs it names the program python3.9.
+// as the kernel allows. The caller names the program python3.9.
 func attackMappings(p place) error {
 	page := os.Getpagesize()
 	all, err := unix.Mmap(-1, 0, 60_000*page, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
@@ -303,7 +303,7 @@ func attackNoise(p place) error {
 	}
 }
 
-// attackAPI: halves of requests, requests that nobody reads the answer of,
+// attackAPI: halves of requests, requests whose answer is never read,
 // watchers that do not watch.
 func attackAPI(p place) error {
 	ready()

@@ -84,8 +84,8 @@ func TestVersionsThatOldServersLost(t *testing.T) {
 	h.awaitSums(1, sums{dram: 200})
 }
 
-// A message that names another process is booked for the one that sent it.
-func TestNobodyReportsForAnother(t *testing.T) {
+// A message that names another process counts for the one that sent it.
+func TestReportForAnother(t *testing.T) {
 	h := newHost(t)
 	h.start()
 	victim := h.cpp(144)
@@ -102,7 +102,7 @@ func TestNobodyReportsForAnother(t *testing.T) {
 }
 
 // Two processes on one connection, as after a fork, are two processes; and the
-// child goes on when the parent has gone.
+// child continues when the parent has exited.
 func TestInheritedConnection(t *testing.T) {
 	h := newHost(t)
 	h.start()
@@ -155,11 +155,11 @@ func TestInheritedConnection(t *testing.T) {
 func TestOtherUsersAreAlive(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
-		t.Skip("needs root, to run ttmond as nobody")
+		t.Skip("needs root, to run ttmond as another user")
 	}
 	h := newHost(t)
 	bin := program(t)
-	// nobody must be able to run it and to make its sockets.
+	// The other user must be able to run it and to make its sockets.
 	if err := errors.Join(os.Chown(h.dir, 65534, 65534), os.Chmod(h.dir, 0o755), os.Chmod(filepath.Dir(bin), 0o755)); err != nil {
 		t.Fatal(err)
 	}
@@ -263,8 +263,7 @@ func TestViewerLeaves(t *testing.T) {
 	}
 }
 
-// A viewer that asks and asks and never reads keeps nobody from anything, not
-// even itself.
+// A viewer that sends requests and never reads blocks no client, not even itself.
 func TestViewerThatNeverReads(t *testing.T) {
 	h := newHost(t)
 	h.start()

@@ -33,7 +33,7 @@ func TestAttackFigures(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			a := newArena(t)
-			a.patience = patienceOfUsers
+			a.timeout = userTimeout
 			a.begin()
 			for uid := range 2 {
 				switch name {
@@ -70,9 +70,9 @@ func measureBase(t *testing.T, program, attack string) {
 		}
 	}
 	time.Sleep(attackTime + time.Second)
-	fate, mib := "", int(a.memory()>>20)
+	outcome, mib := "", int(a.memory()>>20)
 	if a.current.ended() {
-		fate = "killed"
+		outcome = "killed"
 	}
 	a.stopView()
 	a.rootIn.Close()
@@ -85,17 +85,17 @@ func measureBase(t *testing.T, program, attack string) {
 	select {
 	case line := <-said:
 		if _, err := fmt.Sscanf(line, "worst %d p99 %d reports %d", &f.stall, &f.stallP99, &f.reports); err != nil {
-			fate += " root's workload died"
+			outcome += " root's workload died"
 		}
 	case <-time.After(5 * time.Second):
-		fate += " frozen for 5 s more"
+		outcome += " frozen for 5 s more"
 	}
-	a.current.kill() // whoever waits for it goes on
+	a.current.kill() // clients that wait for it continue
 	a.viewer.Wait()
 	if n := len(a.answers); n > 0 {
 		slices.Sort(a.answers)
 		f.mid, f.answerP99, f.answer = a.answers[n/2], a.answers[n*99/100], a.answers[n-1]
 	}
 	ms := func(d time.Duration) float64 { return d.Seconds() * 1e3 }
-	fmt.Printf("FIGURE %-12s %14s %9s %9s %6s %-9s %9.3f %9.2f %10.2f %9.2f %9.2f %7d %s\n", "  before", "", "", "", "", "", ms(f.stallP99), ms(f.stall), ms(f.mid), ms(f.answerP99), ms(f.answer), mib, fate)
+	fmt.Printf("FIGURE %-12s %14s %9s %9s %6s %-9s %9.3f %9.2f %10.2f %9.2f %9.2f %7d %s\n", "  before", "", "", "", "", "", ms(f.stallP99), ms(f.stall), ms(f.mid), ms(f.answerP99), ms(f.answer), mib, outcome)
 }

@@ -131,7 +131,7 @@ func TestStoppedServer(t *testing.T) {
 	h.awaitSums(0, sums{dram: 10 * n})
 }
 
-// A stopped client holds nobody up.
+// A stopped client blocks no other.
 func TestStoppedClient(t *testing.T) {
 	h := newHost(t)
 	h.start()
@@ -180,7 +180,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A log that nobody reads must not hold up anybody either.
+// A log without a reader must not block clients either.
 func TestStuckLog(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -55,8 +55,8 @@ func TestHostile(t *testing.T) {
 }
 
 // Libraries and ledgers of all kinds: root's program is watched from its first
-// allocation, nobody speaks for root's processes, and when the attackers have
-// gone nothing of them is left.
+// allocation, no other user speaks for root's processes, and when the attackers
+// have exited nothing of them is left.
 func TestHostileFiles(t *testing.T) {
 	a := newArena(t)
 	a.begin()
@@ -173,7 +173,7 @@ func TestHostileFollowers(t *testing.T) {
 	a.settle()
 }
 
-// Somebody occupies and locks all the paths they can reach, while ttmond is
+// An attacker occupies and locks all the paths it can reach, while ttmond is
 // stopped, started and taken over.
 func TestHostilePaths(t *testing.T) {
 	a := newArena(t)
@@ -208,7 +208,7 @@ func TestHostilePaths(t *testing.T) {
 	a.await("root's workload in the account", func() bool { return held() == rootBytes })
 }
 
-// What is in the place of the allocation socket keeps nobody from the rest.
+// A file at the path of the allocation socket blocks only that socket.
 func TestOccupiedAllocSocket(t *testing.T) {
 	for name, occupy := range map[string]func(string) error{
 		"directory": func(p string) error { return errors.Join(os.Mkdir(p, 0o777), os.WriteFile(p+"/x", nil, 0o600)) },
@@ -284,7 +284,7 @@ func TestStopWithoutAKeeper(t *testing.T) {
 	c := h.cpp(144)
 	c.do("alloc 0 4194304 1000 0")
 	h.awaitSums(0, sums{dram: 1000})
-	if err := os.Chmod(copied, 0o600); err != nil { // nobody can run it any more
+	if err := os.Chmod(copied, 0o600); err != nil { // no user can run it any more
 		t.Fatal(err)
 	}
 	h.wrapper = nil
@@ -300,7 +300,7 @@ func TestStopWithoutAKeeper(t *testing.T) {
 	h.awaitSums(0, sums{dram: 1005})
 }
 
-// A service manager that does not listen keeps nobody waiting.
+// No client waits for a service manager that does not listen.
 func TestBusyServiceManager(t *testing.T) {
 	h := newHost(t)
 	path := filepath.Join(h.dir, "notify")

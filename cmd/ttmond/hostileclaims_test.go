@@ -135,7 +135,7 @@ func TestHostileRecordings(t *testing.T) {
 	select {
 	case all := <-done:
 		if slices.Contains(all, nil) {
-			t.Error("something was taken for a recording")
+			t.Error("a file was read as a recording")
 		}
 	case <-time.After(limit):
 		t.Fatal("root waits for what is in the place of a recording")

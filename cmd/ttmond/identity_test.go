@@ -105,7 +105,7 @@ func TestPIDReused(t *testing.T) {
 			t.Skipf("pids cannot be chosen here: %v", err)
 		}
 		cmd := a.play(60001, "holder")
-		if cmd.Process.Pid != pid { // somebody was faster
+		if cmd.Process.Pid != pid { // another process got the number
 			a.end(cmd)
 			return false
 		}

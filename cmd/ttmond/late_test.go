@@ -14,7 +14,7 @@ import (
 )
 
 // A source whose file does not answer is late, and health says which and since
-// when; ttmond goes on serving clients, and is well again when the file is.
+// when; ttmond continues to serve clients, and is healthy again when the file answers.
 func TestLateSource(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -31,13 +31,13 @@ func TestLateSource(t *testing.T) {
 	}
 	fusetest.Mount(t, locks, map[string]fs.InodeEmbedder{"TT_UMD_LOCK.CHIP_IN_USE_0_PCIe": &fusetest.File{Release: release}})
 	released := false
-	letGo := func() {
+	unblock := func() {
 		if !released {
 			released = true
 			close(release)
 		}
 	}
-	t.Cleanup(letGo) // before the mount goes
+	t.Cleanup(unblock) // before the mount goes
 	h.start()
 	h.await("health to name the source", func() bool {
 		status, tree, err := (&arena{host: h}).health()
@@ -57,8 +57,8 @@ func TestLateSource(t *testing.T) {
 	}
 	c := h.cpp(144)
 	c.do("alloc 0 4194304 1000 0")
-	h.awaitSums(0, sums{dram: 1000}) // whoever reports notices nothing
-	letGo()
+	h.awaitSums(0, sums{dram: 1000}) // clients notice nothing
+	unblock()
 	h.await("health", func() bool {
 		status, _, err := (&arena{host: h}).health()
 		return err == nil && status == http.StatusOK

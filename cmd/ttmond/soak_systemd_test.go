@@ -35,7 +35,7 @@ func arenaIn(t *testing.T, s *systemd) *arena {
 	t.Helper()
 	a := &arena{host: s.host, t: t, apiThere: "/run/ttmon/ttmond.sock"}
 	// After a crash everybody waits until systemd has started the next one.
-	a.patience = 15 * time.Second
+	a.timeout = 15 * time.Second
 	a.enter = []string{"nsenter", "-t", strconv.Itoa(s.pid1), "-m", "-p", "--"}
 	a.makeTools()
 	a.watchOver()
@@ -45,7 +45,7 @@ func arenaIn(t *testing.T, s *systemd) *arena {
 // The random adversary against the service of a real systemd, where ttmond is
 // killed as well. What is promised then: root's workload keeps its connection,
 // waits no longer than the start of the next ttmond takes, and its totals are
-// exact as soon as it has reported anew what it holds.
+// exact as soon as it has reported again what it holds.
 func TestSoakSystemd(t *testing.T) {
 	length := soakFor(t) / 4
 	s := newSystemd(t, "WatchdogSec=3s", "RestartSec=50ms", "Environment=GORACE=atexit_sleep_ms=0", "ExecStart=",
@@ -139,7 +139,7 @@ func TestSoakMemoryMax(t *testing.T) {
 	fds := c.do("fds")
 	c.do("alloc 0 4194304 1000 0")
 	s.awaitSums(0, sums{dram: 1000})
-	// It keeps within what it has by itself, whoever reports what.
+	// It keeps within its memory by itself, whatever is reported.
 	a := arenaIn(t, s)
 	first := s.main()
 	filler := a.play(0, "buffers")

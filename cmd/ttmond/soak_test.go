@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// soakVar says for how long TestSoak goes on: make soak T=10m.
+// soakVar is how long TestSoak runs: make soak T=10m.
 const soakVar = "TTMOND_SOAK"
 
 // A random adversary: many users, random attacks at once that begin and end,
@@ -26,7 +26,7 @@ func TestSoak(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d, for %v", seed, length)
 	s := &soak{arena: newArena(t), rnd: rand.New(rand.NewPCG(seed, 1)), counts: map[string]int{}}
-	s.patience = patienceOfUsers
+	s.timeout = userTimeout
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("seed %d; the last steps:\n%s\nrunning then: %v", seed, strings.Join(s.steps[max(len(s.steps)-30, 0):], "\n"), s.counts)
@@ -174,7 +174,7 @@ func (s *soak) endOne() {
 }
 
 // killSuccessor kills a successor before it has taken over. One that was faster
-// than we are has: then it goes on.
+// than we are has: then it continues.
 func (s *soak) killSuccessor() {
 	next := s.launch("--takeover")
 	_ = next.cmd.Process.Signal(syscall.SIGSTOP)

@@ -201,7 +201,7 @@ func TestSystemd(t *testing.T) {
 	if out, err := s.inside("kill", "-KILL", before).CombinedOutput(); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
-	report(8388608, 20) // nobody serves; systemd has the connection
+	report(8388608, 20) // no daemon serves; systemd has the connection
 	s.await("the next one", func() bool { return s.show("ActiveState") == "active" && s.main() != before })
 	s.awaitSums(0, sums{dram: 20}) // what it held before is not known any more
 

@@ -18,7 +18,7 @@ import (
 
 // takeOver starts a new ttmond in the place of the running one. Clients are
 // not made to wait long for a takeover: on a busy machine one may fail, the old
-// ttmond goes on, and one tries again.
+// ttmond continues, and one tries again.
 func (h *host) takeOver(args ...string) (old *instance) {
 	h.t.Helper()
 	old = h.current
@@ -40,8 +40,8 @@ func (h *host) takeOver(args ...string) (old *instance) {
 }
 
 // Clients report without a pause while ttmond is replaced again and again, in
-// pieces that end in the middle of messages. Not a byte is lost, and nobody
-// notices.
+// pieces that end in the middle of messages. Not a byte is lost, and no
+// client notices.
 func TestTakeoverUnderLoad(t *testing.T) {
 	h := newHost(t)
 	h.start()
@@ -166,7 +166,7 @@ func TestTakeoverFails(t *testing.T) {
 }
 
 // pausedBySuccessor has a successor take everything and then say nothing: the
-// old one has paused until the connection is closed or its patience ends.
+// old one has paused until the connection is closed or its timeout ends.
 func pausedBySuccessor(t *testing.T, h *host) *net.UnixConn {
 	t.Helper()
 	conn, _, err := handover.Dial(h.api + ".handover")
@@ -219,7 +219,7 @@ func failAfter(conn *net.UnixConn, step string) error {
 	return err
 }
 
-func TestTakeoverOfNobody(t *testing.T) {
+func TestTakeoverWithoutPredecessor(t *testing.T) {
 	h := newHost(t)
 	i := h.start("--takeover")
 	if !strings.Contains(i.log.String(), "starting without its state") {
@@ -230,7 +230,7 @@ func TestTakeoverOfNobody(t *testing.T) {
 // Another user cannot take the place of a daemon.
 func TestTakeoverByAStranger(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("needs root, to be somebody else")
+		t.Skip("needs root, to become another user")
 	}
 	h := newHost(t)
 	h.start()
@@ -242,9 +242,9 @@ func TestTakeoverByAStranger(t *testing.T) {
 	}
 	h.credential = &syscall.Credential{Uid: 65534, Gid: 65534}
 	next := h.launch("--takeover")
-	h.await("the stranger to end", next.ended)
+	h.await("the other user's ttmond to exit", next.ended)
 	if next.err == nil {
-		t.Errorf("the stranger says %q", next.log)
+		t.Errorf("the other user's ttmond says %q", next.log)
 	}
 	h.awaitSums(0, sums{})
 }
@@ -278,7 +278,7 @@ func TestStopAndStart(t *testing.T) {
 	if got := c.do("fds"); got != fds {
 		t.Errorf("the client has %s descriptors open, at first %s: it reconnected", got, fds)
 	}
-	// Once more, and now the client ends while nobody but the keeper looks.
+	// Again, and now the client exits while only the keeper runs.
 	h.stop()
 	c.kill()
 	h.start()
@@ -286,8 +286,8 @@ func TestStopAndStart(t *testing.T) {
 	h.awaitSums(1, sums{dram: 5})
 }
 
-// A keeper with nobody left to keep goes too, and not before: a SIGHUP that
-// was meant for ttmond does not end it.
+// A keeper exits when no client is left, and not before: a SIGHUP that was meant
+// for ttmond does not end it.
 func TestKeeperEnds(t *testing.T) {
 	h := newHost(t)
 	h.start()
@@ -317,7 +317,7 @@ func TestKeeperEnds(t *testing.T) {
 	h.awaitSums(0, sums{})
 }
 
-// A stop with nobody connected leaves nothing but the lock files.
+// A stop without clients leaves nothing but the lock files.
 func TestCleanStop(t *testing.T) {
 	h := newHost(t)
 	h.start()

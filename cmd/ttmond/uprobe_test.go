@@ -148,7 +148,7 @@ func TestWithoutWatching(t *testing.T) {
 	})
 	t.Run("unprivileged", func(t *testing.T) {
 		if syscall.Geteuid() != 0 {
-			t.Skip("needs root to become somebody else")
+			t.Skip("needs root to become another user")
 		}
 		h := newHost(t)
 		h.wrapper = []string{"setpriv", "--bounding-set=-bpf,-perfmon,-sys_admin", "--inh-caps=-all"}
@@ -202,8 +202,8 @@ int main(int argc, char **argv)
 	return program
 }
 
-// Who follows allocations learns from a successor how many were missed: it goes
-// on counting where its predecessor stopped.
+// A follower of allocations learns from a successor how many were missed: it
+// continues the count of its predecessor.
 func TestChangesSurviveTakeover(t *testing.T) {
 	h := newHost(t)
 	h.start()

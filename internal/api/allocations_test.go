@@ -52,7 +52,7 @@ func TestAllocations(t *testing.T) {
 		"one of them":                  {caller{uid: 1000, exists: true}, Hiding{GID: -1}, "?pid=9&pid=8", 200, []string{"9"}},
 		"where processes are hidden":   {caller{uid: 1001, exists: true}, Hiding{Level: 2, GID: -1}, "", 200, []string{"8"}},
 		"a member of the proc group":   {caller{uid: 1001, gids: []int{5}, exists: true}, Hiding{Level: 2, GID: 5}, "", 200, []string{"8"}},
-		"nobody is known over TCP":     {caller{remote: true}, Hiding{GID: -1}, "", 403, nil},
+		"no user is known over TCP":    {caller{remote: true}, Hiding{GID: -1}, "", 403, nil},
 		"something that is no process": {caller{uid: 1000, exists: true}, Hiding{GID: -1}, "?pid=x", 400, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

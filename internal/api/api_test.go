@@ -395,7 +395,7 @@ func TestHalfARequest(t *testing.T) {
 func TestIDsAreHidden(t *testing.T) {
 	b := ledger.Buffer{Kind: "kernel", ID: 0x7fff0000}
 	if v := viewBuffer(b, false, time.Now()); v.ID != nil {
-		t.Errorf("a stranger sees %#x", *v.ID)
+		t.Errorf("another user sees %#x", *v.ID)
 	}
 	if v := viewBuffer(b, true, time.Now()); v.ID == nil || *v.ID != b.ID {
 		t.Errorf("the owner sees %v", v.ID)
@@ -408,7 +408,7 @@ func TestIDsAreHidden(t *testing.T) {
 		{caller{uid: 0, exists: true}, 1000, true},
 		{caller{uid: 1000, exists: true}, 1000, true},
 		{caller{uid: 1000, exists: true}, 0, false},
-		{caller{}, 0, false}, // over TCP nobody is anybody
+		{caller{}, 0, false}, // over TCP the user is unknown
 	} {
 		if got := c.who.owns(c.uid); got != c.want {
 			t.Errorf("%+v owns what is of %d: %v", c.who, c.uid, got)

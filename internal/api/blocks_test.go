@@ -29,7 +29,7 @@ func TestBlocks(t *testing.T) {
 		{"7", nil, Hiding{GID: -1}, 1, http.StatusNotFound},
 		{"7", func(int) (BlocksOf, bool) { return BlocksOf{Process: known, UID: 1}, true }, Hiding{GID: -1}, 2, http.StatusForbidden},
 		{"7", func(int) (BlocksOf, bool) { return BlocksOf{Process: known, UID: 1}, true }, Hiding{GID: -1}, 0, http.StatusOK},
-		// Whoever may not see the process may not see its blocks.
+		// A caller who may not see the process may not see its blocks.
 		{"7", func(int) (BlocksOf, bool) { return BlocksOf{Process: known, UID: 1}, true }, Hiding{Level: 2, GID: -1}, 2, http.StatusNotFound},
 	} {
 		s := New(Options{Blocks: c.blocks, Hiding: func() Hiding { return c.hiding }})

@@ -29,7 +29,7 @@
 //	GET /v1/past/span                 how far back /v1/past reaches
 //	GET /v1/processes/PID/history     what a process held over time
 //	GET /v1/processes/PID/map         its banks as they are drawn, call sites, ?fit=512M
-//	GET /v1/me                        who the caller is taken for
+//	GET /v1/me                        who the caller is
 //	POST /v1/ticket, /v1/session      how a browser becomes a user of this host
 //	GET /v1/openapi.json              all of this, described
 //

@@ -74,13 +74,13 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestFailuresAreTheOwners: who is not the owner is told that there is none.
+// TestFailuresAreTheOwners: other users get the answer that there is none.
 func TestFailuresAreTheOwners(t *testing.T) {
-	stranger := caller{uid: 4711, exists: true}
-	if stranger.owns(os.Geteuid()) || stranger.owns(-1) {
+	other := caller{uid: 4711, exists: true}
+	if other.owns(os.Geteuid()) || other.owns(-1) {
 		t.Error("a user sees the failures of others")
 	}
-	if list := (oneFailure{}).List(stranger.owns); len(list) != 0 {
+	if list := (oneFailure{}).List(other.owns); len(list) != 0 {
 		t.Errorf("%d failures of others are listed", len(list))
 	}
 	owner := caller{uid: os.Geteuid(), exists: true}

@@ -24,11 +24,11 @@ type tick struct {
 
 	mu      sync.Mutex
 	encoded map[viewpoint][]byte
-	told    map[viewpoint]*told
+	pages   map[viewpoint]*pageEvents
 	framed  map[viewpoint][]byte
 }
 
-// Publish makes s the latest snapshot. Nobody may change it any more.
+// Publish makes s the latest snapshot. It must not change any more.
 func (f *Feed) Publish(s *model.Snapshot) {
 	old := f.current()
 	f.latest.Store(&tick{seq: old.seq + 1, snap: s, next: make(chan struct{})})

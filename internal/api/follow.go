@@ -12,9 +12,9 @@ func (f *Feed) FollowEncoded(ctx context.Context, each func(s *model.Snapshot, b
 	f.follow(ctx, func(t *tick) { each(t.snap, t.encode(viewpoint{})) })
 }
 
-// Follow calls f with every snapshot from now on until ctx is done. Whoever
-// is slower than the collector gets the latest one and misses those between:
-// nobody makes the collector wait.
+// Follow calls each with every snapshot from now on until ctx is done. A caller
+// slower than the collector gets the latest one and misses those between: the
+// collector never waits.
 func (f *Feed) Follow(ctx context.Context, each func(*model.Snapshot)) {
 	f.follow(ctx, func(t *tick) { each(t.snap) })
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/ttmon/ttmon/internal/runs"
 )
 
-// What a job left is told by the snapshot: its processes that live, and the books of
-// those that died; nobody else's.
+// What a job left comes from the snapshot: its live processes, and the records of
+// those that died; not those of other jobs.
 func TestJobNow(t *testing.T) {
 	j := jobs.Job{Kind: jobs.Slurm, ID: "7", UID: 1000, Processes: []jobs.Process{{PID: 1, Name: "py"}, {PID: 2, Name: "py"}}}
 	s := &model.Snapshot{

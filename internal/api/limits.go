@@ -13,8 +13,8 @@ import (
 	"github.com/ttmon/ttmon/internal/unixhttp"
 )
 
-// Limits are the budgets of a server, by user. Whoever comes over TCP is one
-// user together.
+// Limits are the budgets of a server, by user. All callers over TCP count as one
+// user.
 type Limits struct {
 	Connections budget.Limit
 	Watchers    budget.Limit
@@ -100,13 +100,13 @@ func (s *Server) limited(h unixhttp.Handler) unixhttp.Handler {
 	})
 }
 
-// queryPatience is how long a large call waits for its turn: a page of graphs
-// asks for many at once.
-const queryPatience = 5 * time.Second
+// queryTimeout is how long a large call waits for its turn: a page of graphs
+// sends many at once.
+const queryTimeout = 5 * time.Second
 
-// awaitTurn takes a place among the queries, and waits for it a little.
+// awaitTurn waits, up to queryTimeout, for a slot for a query.
 func (s *Server) awaitTurn(r *unixhttp.Request, uid int) bool {
-	for end := time.Now().Add(queryPatience); time.Now().Before(end); {
+	for end := time.Now().Add(queryTimeout); time.Now().Before(end); {
 		if s.budgets.queries.Try(uid, 1) {
 			return true
 		}
@@ -145,7 +145,7 @@ func (l limitListener) Accept() (net.Conn, error) {
 		c, err := l.Listener.Accept()
 		if err != nil {
 			if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED) {
-				time.Sleep(50 * time.Millisecond) // somebody may close one
+				time.Sleep(50 * time.Millisecond) // one may be closed by then
 				continue
 			}
 			return nil, err

@@ -12,27 +12,27 @@ import (
 	"github.com/ttmon/ttmon/internal/view/said"
 )
 
-// told is a snapshot as a page is told of it: two events, the snapshot and what
-// is to be said about it.
-type told struct {
+// pageEvents is a snapshot as a page receives it: two events, the snapshot and the
+// text about it.
+type pageEvents struct {
 	plain  []byte
-	packed []byte // the same as a piece of a gzip stream; nil until somebody asks
+	packed []byte // the same as a piece of a gzip stream; nil until a page asks for it
 }
 
-// tell returns the events of a snapshot. They are made and packed once for all
-// who see the same.
-func (t *tick) tell(v viewpoint, packed bool) []byte {
+// events returns the events of a snapshot. They are made and packed once for all
+// viewers who see the same.
+func (t *tick) events(v viewpoint, packed bool) []byte {
 	body := t.encode(v)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	x := t.told[v]
+	x := t.pages[v]
 	if x == nil {
-		x = &told{plain: t.tellOf(v, body)}
-		if t.told == nil {
-			t.told = map[viewpoint]*told{}
+		x = &pageEvents{plain: t.encodeEvents(v, body)}
+		if t.pages == nil {
+			t.pages = map[viewpoint]*pageEvents{}
 		}
-		if len(t.told) < maxViews {
-			t.told[v] = x
+		if len(t.pages) < maxViews {
+			t.pages[v] = x
 		}
 	}
 	if !packed {
@@ -44,7 +44,7 @@ func (t *tick) tell(v viewpoint, packed bool) []byte {
 	return x.packed
 }
 
-func (t *tick) tellOf(v viewpoint, body []byte) []byte {
+func (t *tick) encodeEvents(v viewpoint, body []byte) []byte {
 	text, err := json.Marshal(said.Of(v.filter(t.snap)))
 	if err != nil {
 		panic("BUG: " + err.Error())
@@ -89,7 +89,7 @@ func (s *Server) page(w unixhttp.Writer, r *unixhttp.Request, interval time.Dura
 	}
 	v := s.viewpoint(r)
 	s.eachTick(w, r, interval, func(t *tick) error {
-		_, err := w.Write(t.tell(v, packed))
+		_, err := w.Write(t.events(v, packed))
 		return err
 	})
 }

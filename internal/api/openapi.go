@@ -58,7 +58,7 @@ type (
 		End    time.Time     `json:"end"`
 		Step   float64       `json:"step_s"`
 		Times  []float64     `json:"times"`
-		Away   []bool        `json:"away,omitempty"` // nobody sampled anything then
+		Away   []bool        `json:"away,omitempty"` // nothing was sampled then
 		Series []rangeSeries `json:"series"`
 	}
 	metricsAnswer struct {
@@ -226,7 +226,7 @@ func calls() []described {
 		{method: "GET", path: "/v1/dumps", help: "the dumps that the caller's clients asked for", answer: schemaOnly{}},
 		{method: "GET", path: "/v1/health", help: "how the daemon is doing; status 503 when something is late", answer: Health{}},
 		{method: "GET", path: "/v1/version", help: "which calls there are", answer: versionAnswer{}},
-		{method: "GET", path: "/v1/me", help: "who the caller is taken for", answer: meAnswer{}},
+		{method: "GET", path: "/v1/me", help: "who the caller is", answer: meAnswer{}},
 		{method: "GET", path: "/v1/openapi.json", help: "this description", answer: map[string]any{}},
 		{method: "POST", path: "/v1/ticket", help: "a ticket for the page; on the Unix socket only", answer: ticketAnswer{}},
 		{method: "POST", path: "/v1/session", help: `a session for a ticket, {"ticket": "…"}; its secret goes into the header ` + SessionHeader, answer: sessionAnswer{}},

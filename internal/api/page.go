@@ -26,8 +26,8 @@ func Static() unixhttp.Handler {
 	return mux
 }
 
-// words answers with the words for what is in a snapshot, so that whoever shows
-// one says the same as ttmon does.
+// words answers with the words for what is in a snapshot, so that other viewers
+// use the same as ttmon.
 func (s *Server) words(w unixhttp.Writer, _ *unixhttp.Request) {
 	missing := map[string]string{}
 	for st := model.Absent; st <= model.Pending; st++ {
@@ -238,8 +238,8 @@ func (s *Server) rangeOf(w unixhttp.Writer, r *unixhttp.Request) {
 	answer(w, unixhttp.StatusOK, reply)
 }
 
-// away is where nobody sampled anything, from the series that every row of the
-// history has; nil where that is not known. The end is not known yet.
+// away is where nothing was sampled, from the series that every row of the history
+// has; nil where that is not known. The end is not known yet.
 func (s *Server) away(ctx context.Context, q *rangeQuery, n int) []bool {
 	list, err := s.opt.Memory.Range(ctx, q.over("tenstorrent_up", q.most), q.start, q.end, q.step)
 	if err != nil || len(list) == 0 {

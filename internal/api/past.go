@@ -147,7 +147,7 @@ func (s *Server) span(w unixhttp.Writer, _ *unixhttp.Request) {
 	answer(w, unixhttp.StatusOK, out)
 }
 
-// events lists what happened; with follow it goes on as server-sent events.
+// events lists what happened; with follow it continues as server-sent events.
 func (s *Server) events(w unixhttp.Writer, r *unixhttp.Request) {
 	q, err := parseEventQuery(r)
 	if err != nil {

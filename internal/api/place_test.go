@@ -37,7 +37,7 @@ func TestBuffersArePlaced(t *testing.T) {
 	unknown := apitype.Buffer{}
 	New(Options{Feed: new(Feed), Ledger: ledger.New(ledger.Options{})}).places(model.ProcessID{})(&unknown)
 	if unknown.Index != nil {
-		t.Errorf("placed by nobody: %+v", unknown)
+		t.Errorf("placed without a snapshot: %+v", unknown)
 	}
 	r := httptest.NewRequest(http.MethodGet, "/v1/processes/7/buffers", nil)
 	w := httptest.NewRecorder()

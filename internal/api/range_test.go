@@ -53,7 +53,7 @@ func TestRange(t *testing.T) {
 	}
 }
 
-// A figure whose companion is not there is not taken for exact.
+// A figure whose companion is missing does not count as exact.
 func TestRangeWithoutCompanion(t *testing.T) {
 	x := &rangeSeries{Values: []*float64{new(float64), nil}}
 	x.doubtful(2)

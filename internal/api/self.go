@@ -63,13 +63,13 @@ func (s *Server) checkSnapshots(h *Health) {
 	age := s.opt.Now().Sub(snap.Time)
 	seconds := age.Round(time.Millisecond).Seconds()
 	h.SnapshotAge = &seconds
-	if age > s.patience() {
+	if age > s.maxAge() {
 		h.Problems = append(h.Problems, Problem{Part: "snapshots", Reason: fmt.Sprintf("the latest is %v old", age.Round(100*time.Millisecond))})
 	}
 }
 
-// patience is how old a snapshot, or how slow a source, may be.
-func (s *Server) patience() time.Duration {
+// maxAge is how old a snapshot, or how slow a source, may be.
+func (s *Server) maxAge() time.Duration {
 	if s.opt.Interval == nil {
 		return 30 * time.Second
 	}
@@ -77,7 +77,7 @@ func (s *Server) patience() time.Duration {
 }
 
 // heapInUse is what Go's heap has taken. Unlike runtime.ReadMemStats this stops
-// nobody.
+// no goroutine.
 func heapInUse() (sum uint64) {
 	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
 	metrics.Read(samples)

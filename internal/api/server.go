@@ -23,8 +23,8 @@ import (
 type Options struct {
 	Feed   *Feed          // required
 	Ledger *ledger.Ledger // required
-	// Hiding says how the host's /proc hides processes; nil: not at all. It
-	// is asked again and again, since /proc can be mounted anew.
+	// Hiding returns how the host's /proc hides processes; nil: not at all. It is
+	// called for every request, since /proc can be mounted again.
 	Hiding func() Hiding
 	// Dump makes a text of everything live, kind "remaining" or "kernels", as
 	// a user may see it; all: as root may.
@@ -59,8 +59,7 @@ type Options struct {
 	// which allow, given the owner, says yes; nil: nothing is watched.
 	Changes func(allow func(pid, uid int) bool) Changes
 	Memory  Memory
-	// Now is the time that is taken for the present; nil: it is the present. A
-	// recording has its own.
+	// Now is the current time; nil: the clock's. A recording has its own.
 	Now func() time.Time
 	// Key is a ticket that is good as often as it is given, for the user that
 	// runs the server; empty: none is.

@@ -18,7 +18,7 @@ import (
 // A browser comes over TCP, where the kernel does not tell who it is. So a
 // user fetches a ticket over the Unix socket, where it does (`ttmon web`), and
 // the page gives it for a session. The session travels in a header and not in a
-// cookie: cookies of 127.0.0.1 go to every port of it, whoever listens there.
+// cookie: cookies of 127.0.0.1 go to every port of it, whatever listens there.
 const (
 	ticketLife      = 2 * time.Minute
 	sessionLife     = 12 * time.Hour
@@ -30,7 +30,7 @@ const (
 )
 
 // sessions are the tickets and sessions that are good. They are kept in memory
-// only: whoever has one after a restart is told to fetch another.
+// only: after a restart users fetch new ones.
 type sessions struct {
 	mu      sync.Mutex
 	tickets map[string]session
@@ -75,7 +75,7 @@ func (s *Server) ticket(w unixhttp.Writer, r *unixhttp.Request) {
 	secret, ok := put(&s.sessions.tickets, session{who, now.Add(ticketLife)}, maxTickets, now)
 	s.sessions.mu.Unlock()
 	if !ok {
-		fail(w, unixhttp.StatusTooManyRequests, "you have %d tickets that nobody has used; they end within %v", maxTickets, ticketLife)
+		fail(w, unixhttp.StatusTooManyRequests, "you have %d unused tickets; they expire within %v", maxTickets, ticketLife)
 		return
 	}
 	answer(w, unixhttp.StatusOK, map[string]any{"schema": "ttmon.ticket/1", "ticket": secret, "address": s.address(), "expires_s": ticketLife.Seconds()})
@@ -128,7 +128,7 @@ func refusedInClear(w unixhttp.Writer, r *unixhttp.Request) bool {
 	return r.InClear
 }
 
-// known says who has a session; nobody without one.
+// known returns the user of a session; without one the caller is unknown.
 func (s *sessions) known(secret string) caller {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +138,7 @@ func (s *sessions) known(secret string) caller {
 	return caller{remote: true}
 }
 
-// me tells a viewer who it is taken for, and what that means.
+// me answers who the viewer is, and what it may see.
 func (s *Server) me(w unixhttp.Writer, r *unixhttp.Request) {
 	who, v := callerOf(r), s.viewpoint(r)
 	out := map[string]any{"schema": "ttmon.me/1", "uid": nil, "user": nil, "sees": "all", "hiding": v.level}
@@ -164,8 +164,8 @@ func (s *Server) me(w unixhttp.Writer, r *unixhttp.Request) {
 	answer(w, unixhttp.StatusOK, out)
 }
 
-// Handler answers calls of the API that come over TCP. There nobody tells who
-// asks, except by a session; nothing can be changed there.
+// Handler answers calls of the API that come over TCP. There only a session
+// identifies the caller; nothing can be changed there.
 func (s *Server) Handler() unixhttp.Handler {
 	h := s.handler()
 	return unixhttp.HandlerFunc(func(w unixhttp.Writer, r *unixhttp.Request) {
@@ -177,7 +177,7 @@ func (s *Server) Handler() unixhttp.Handler {
 	})
 }
 
-// holder is who has the session of a request; nobody without one.
+// holder returns the user of a request's session; without one the caller is unknown.
 func (s *Server) holder(r *unixhttp.Request) caller {
 	secret := r.Header.Get(SessionHeader)
 	if s.opt.Upstream != nil {
@@ -189,8 +189,8 @@ func (s *Server) holder(r *unixhttp.Request) caller {
 }
 
 // onBehalf answers calls of the Unix socket that carry a session for whom it
-// belongs to: a ttmon-server asks for its viewers so. With a session that is not
-// good they are for nobody, whoever asks.
+// belongs to: a ttmon-server asks for its viewers so. With an invalid session
+// the caller is unknown, also where the connecting user is known.
 func (s *Server) onBehalf(h unixhttp.Handler) unixhttp.Handler {
 	return unixhttp.HandlerFunc(func(w unixhttp.Writer, r *unixhttp.Request) {
 		if _, given := r.Header[SessionHeader]; given {

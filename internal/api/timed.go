@@ -8,8 +8,8 @@ import (
 
 // timed gives a client its time to take an answer from when the answer begins.
 // What it takes to make one is not the client's: on a machine where ttmond is
-// hardly ever run, the time would be over before there is anything to take, and
-// nobody would ever be answered.
+// hardly ever run, the time would be over before there is anything to read, and
+// no client would ever get an answer.
 type timed struct {
 	unixhttp.Writer
 	limit time.Duration

@@ -16,7 +16,7 @@ import (
 // Upstream is the ttmond that a server follows.
 type Upstream interface {
 	unixhttp.Handler // answers the calls that are ttmond's
-	// Viewer says whose session a secret is; false: nobody's.
+	// Viewer returns the user of a session; false: it is not valid.
 	Viewer(ctx context.Context, session string) (Viewer, bool)
 }
 
@@ -82,9 +82,9 @@ const (
 
 // of is who has a session, as ttmond says.
 func (v *viewers) of(ctx context.Context, up Upstream, secret string) caller {
-	nobody := caller{remote: true}
+	unknown := caller{remote: true}
 	if secret == "" {
-		return nobody
+		return unknown
 	}
 	now := time.Now()
 	v.mu.Lock()
@@ -93,7 +93,7 @@ func (v *viewers) of(ctx context.Context, up Upstream, secret string) caller {
 	if ok && now.Sub(e.at) < viewerAge {
 		return e.who
 	}
-	who := nobody
+	who := unknown
 	if x, ok := up.Viewer(ctx, secret); ok {
 		who = caller{uid: x.UID, exists: true, remote: true, decided: true, all: x.All, level: x.Hiding}
 	}

@@ -83,7 +83,7 @@ func (c caller) sees() bool {
 	return c.exists && budget.Privileged(c.uid)
 }
 
-// user is whose things the caller sees; -1 for nobody's.
+// user is whose processes the caller sees; -1: no user's.
 func (c caller) user() int {
 	if !c.exists {
 		return -1

@@ -62,7 +62,7 @@ func TestViewpoint(t *testing.T) {
 		"root":           {Hiding{2, -1}, root, viewpoint{}},
 		"in the group":   {Hiding{2, 27}, alice, viewpoint{}},
 		"not in it":      {Hiding{1, 28}, alice, viewpoint{1, 1000}},
-		"nobody known":   {Hiding{1, 0}, caller{}, viewpoint{1, -1}},
+		"user unknown":   {Hiding{1, 0}, caller{}, viewpoint{1, -1}},
 	} {
 		if got := c.h.viewpoint(c.c); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
@@ -141,6 +141,6 @@ func TestIdentify(t *testing.T) {
 		}
 	}
 	if got := identify(nil); got.exists {
-		t.Errorf("nobody: %+v", got)
+		t.Errorf("without credentials: %+v", got)
 	}
 }

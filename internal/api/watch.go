@@ -67,7 +67,7 @@ func (s *Server) beginEvents(w unixhttp.Writer, r *unixhttp.Request) (leave func
 func (s *Server) eachTick(w unixhttp.Writer, r *unixhttp.Request, interval time.Duration, write func(*tick) error) {
 	var last time.Time
 	for t := s.opt.Feed.current(); ; t = s.opt.Feed.current() {
-		// A tick early is in time: the collector's clock is not ours.
+		// A tick early is in time: the collector has its own clock.
 		if now := time.Now(); t.snap != nil && now.Sub(last) >= interval-50*time.Millisecond {
 			last = now
 			_ = w.SetWriteDeadline(now.Add(writeTimeout))

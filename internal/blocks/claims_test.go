@@ -34,7 +34,7 @@ func TestHeld(t *testing.T) {
 			t.Errorf("chip %d: free %d", h.Chip.ID, got)
 		}
 		if h.Bytes[model.L1].Known() {
-			t.Error("a figure for a pool that nobody has")
+			t.Error("a figure for a pool that no allocator has")
 		}
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// The JSON of a process is what the API answers and what a daemon hands to the
-// one that takes its place. Derived numbers are written for those who read the
-// API, and made anew from the blocks when it is read back.
+// The JSON of a process is what the API answers and what a daemon passes to its
+// successor. Derived numbers are written for readers of the API, and computed again
+// from the blocks when it is read back.
 
 type listJSON struct {
 	Pool string `json:"pool"`

@@ -48,7 +48,7 @@ type List struct {
 	Cut uint64
 	// Inherited says that the list is a forked child's copy of its parent's:
 	// its blocks are those that the child took itself. What is free in a copy
-	// is nobody's to tell.
+	// is unknown.
 	Inherited bool
 	// Contradictions counts events that cannot be true of what is known: a
 	// block over another one, a free of nothing. Any makes the list unsure.

@@ -33,7 +33,7 @@ type Process struct {
 	// nothing was missed.
 	Seen []uint64
 	// Lost counts events that did not reach the producer. Any makes all
-	// figures of the process unsure until it starts anew.
+	// figures of the process unsure until it starts again.
 	Lost uint64
 	// Allocators are ordered by age.
 	Allocators []*Allocator

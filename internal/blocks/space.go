@@ -56,7 +56,7 @@ func (l *List) Space() (s Space, known bool) {
 	return s, true
 }
 
-// Request is a buffer that somebody might ask for.
+// Request is a buffer that a program might ask for.
 type Request struct {
 	Bytes uint64 // over all banks
 	Page  uint64 // bytes that stay together in one bank; 0: Bytes are spread evenly

@@ -35,7 +35,7 @@ type Set struct {
 	// them, or why it does not.
 	Listens []Listens
 	// Known are what the source itself knows of the processes it speaks of,
-	// for those that nobody else can describe.
+	// for those that no other source can describe.
 	Known []model.Process
 	// Describe looks up processes that the source speaks of by numbers of its
 	// own; nil where its numbers are the host's.
@@ -78,7 +78,7 @@ type Chip struct {
 	ID uint64 // UMD's unique id; 0 with ByNumber
 	// ByNumber: the process counts its chips itself, and means its Number-th.
 	// Visible is its TT_VISIBLE_DEVICES, empty if it has none or may not be
-	// looked at.
+	// read.
 	ByNumber bool
 	Number   int
 	Visible  string

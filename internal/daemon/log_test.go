@@ -88,7 +88,7 @@ func (s *stuck) Write(b []byte) (int, error) {
 	return s.Buffer.Write(b)
 }
 
-// A log that is written too slowly loses lines, and says so; nobody waits.
+// A log that is written too slowly loses lines, and counts them; no caller waits.
 func TestLogNeverWaits(t *testing.T) {
 	to := &stuck{free: make(chan struct{})}
 	q := newQueue(to)

@@ -49,7 +49,7 @@ func trim() {
 }
 
 // constantPages reads a line of /proc/self/maps. ok reports whether it is a part
-// of the program's file that nobody can write to, so that the file still has
+// of the program's file that is mapped read-only, so that the file still has
 // all that is in it.
 func constantPages(line, exe string) (from, to uintptr, ok bool) {
 	f := strings.Fields(line)

@@ -61,7 +61,7 @@ func (r *Record) findFixes() {
 // fix adds a fix.
 func (r *Record) fix(f Fix) { r.Verdict.Fixes = append(r.Verdict.Fixes, f) }
 
-// maxFreed is how many blocks a fix names at most: nobody frees more by hand.
+// maxFreed is how many blocks a fix names at most: no user frees more by hand.
 const maxFreed = 64
 
 // window is a run of neighbouring blocks, without which there is a hole that is

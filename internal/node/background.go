@@ -49,10 +49,10 @@ func newBackground(c Config, may memoryBudget, log *slog.Logger, l *ledger.Ledge
 	}
 	b.firmware, b.kernelLog = newFirmware(c, log), kmsg.New(hostfs.At(c.Root))
 	b.collector = collect.New(hostfs.At(c.Root), collect.Options{
-		Timeout: c.Collect.Patience.Duration, Thresholds: c.Conditions,
+		Timeout: c.Collect.Timeout.Duration, Thresholds: c.Conditions,
 		Sources: []collect.Source{{Name: "alloc", Claims: b.reports.Claims}, {Name: "uprobe", Claims: watched.Claims, Find: watched.find}}, FullScan: fullScan,
 		Origin: model.Daemon, Pods: b.pods.current,
-		Ledgers: track.Options{Remove: true, All: true, Patience: time.Minute, Memory: may.ledgers}, Ended: b.ledgerLeft,
+		Ledgers: track.Options{Remove: true, All: true, RunTimeout: time.Minute, Memory: may.ledgers}, Ended: b.ledgerLeft,
 		Telemetry: b.firmware, Log: b.kernelLog.Lines, OOMKills: b.oomKills(c.Root),
 	})
 	b.setInterval(c.Collect.Interval.Duration)
@@ -102,11 +102,11 @@ func (b *background) setInterval(d time.Duration) {
 	}
 }
 
-// fullScan is how often all processes are looked through for regions in
+// fullScan is how often all processes are scanned for regions in
 // containers of their own. It costs about 10 ms with a thousand processes.
 const fullScan = time.Minute
 
-// run collects until ctx is done. since tells how long the ledger has listened.
+// run collects until ctx is done. since returns how long the ledger has listened.
 func (b *background) run(ctx context.Context, since func() allocsock.Since) error {
 	b.reports.since = since
 	defer b.collector.Close()
@@ -136,7 +136,7 @@ func (b *background) collect(ctx context.Context) {
 	}
 	b.reports.ledger.SetCapacity(largest(infos))
 	b.feed.Publish(s)
-	b.firmware.Look(s.Host.DriverVersion.V, collect.Readable(s))
+	b.firmware.Sample(s.Host.DriverVersion.V, collect.Readable(s))
 }
 
 // largest is what the largest chip has of each pool; 0 where that is not known.
@@ -185,8 +185,8 @@ func deviceInfos(s *model.Snapshot) (infos []allocsock.DeviceInfo) {
 type reports struct {
 	ledger *ledger.Ledger
 	since  func() allocsock.Since
-	// Reporters are processes of our own pid namespace, so they are looked at
-	// in our own /proc, wherever the collector's root is.
+	// Reporters are processes of our own pid namespace, so they are read from our
+	// own /proc, wherever the collector's root is.
 	processes *proc.Reader
 	visible   map[model.ProcessID]string // TT_VISIBLE_DEVICES, which does not change
 }
@@ -209,7 +209,7 @@ func (r *reports) Claims() claim.Set {
 	return set
 }
 
-// describe tells what is known of reporters that have no device open.
+// describe returns what is known of reporters that have no device open.
 func (r *reports) describe(pids []int) []model.Process {
 	r.processes.StartSweep()
 	defer r.processes.EndSweep()

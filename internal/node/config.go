@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
-	"time"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -31,7 +30,7 @@ type Config struct {
 	Firmware   firmware.Mode     `toml:"firmware" comment:"What is read of the chips' firmware: off, table or full. The only thing that touches a chip; see docs/firmware.md."`
 	Alloc      allocConfig       `toml:"alloc" comment:"The socket on which programs report allocations."`
 	API        apiConfig         `toml:"api" comment:"The socket on which ttmon asks."`
-	Collect    collectConfig     `toml:"collect" comment:"The background collector."`
+	Collect    daemon.Collect    `toml:"collect" comment:"The background collector."`
 	Conditions assess.Thresholds `toml:"conditions" comment:"From which values on something is wrong, for all views and alerts alike."`
 	Uprobe     uprobeConfig      `toml:"uprobe" comment:"Watching the allocators of unmodified programs through the kernel."`
 	Kubernetes kubernetesConfig  `toml:"kubernetes" comment:"What the node's kubelet knows."`
@@ -81,11 +80,6 @@ type apiConfig struct {
 	Group  string `toml:"group"`
 }
 
-type collectConfig struct {
-	Interval daemon.Duration `toml:"interval" comment:"Time between two snapshots."`
-	Patience daemon.Duration `toml:"patience" comment:"How long devices, and processes, may take to answer; more where everything is slow."`
-}
-
 // Default is good for root, and for a user who tries it out.
 func Default() Config {
 	c := Config{
@@ -94,7 +88,7 @@ func Default() Config {
 		Firmware:   firmware.Off,
 		Alloc:      allocConfig{Socket: allocsock.DefaultPath, Mode: "0666", MaxBuffers: ledger.DefaultMaxBuffers, Keeper: true},
 		API:        apiConfig{Socket: "/run/ttmon/ttmond.sock", Mode: "0666"},
-		Collect:    collectConfig{Interval: daemon.Duration{Duration: time.Second}, Patience: daemon.Duration{Duration: collect.DefaultTimeout}},
+		Collect:    daemon.NewCollect(collect.DefaultTimeout),
 		Conditions: assess.Default(),
 		Kubernetes: defaultKubernetes(),
 		Uprobe:     uprobeConfig{Enabled: true, Libraries: []string{}, Limit: uprobe.DefaultLimit},
@@ -148,13 +142,11 @@ func (c *Config) check() error {
 	if err := c.checkSockets(); err != nil {
 		return err
 	}
-	switch {
-	case c.Alloc.MaxBuffers < 1 || c.Alloc.MaxBuffers > ledger.MaxMaxBuffers:
+	if c.Alloc.MaxBuffers < 1 || c.Alloc.MaxBuffers > ledger.MaxMaxBuffers {
 		return fmt.Errorf("alloc.max_buffers: %d is not between 1 and %d", c.Alloc.MaxBuffers, ledger.MaxMaxBuffers)
-	case c.Collect.Interval.Duration < 100*time.Millisecond || c.Collect.Interval.Duration > time.Hour:
-		return fmt.Errorf("collect.interval: %v is not between 100ms and 1h", c.Collect.Interval)
-	case c.Collect.Patience.Duration < 10*time.Millisecond || c.Collect.Patience.Duration > time.Minute:
-		return fmt.Errorf("collect.patience: %v is not between 10ms and 1m", c.Collect.Patience)
+	}
+	if err := c.Collect.Check(); err != nil {
+		return err
 	}
 	if err := c.Log.Check(); err != nil {
 		return err

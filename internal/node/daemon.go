@@ -38,7 +38,7 @@ type ttmond struct {
 	ledger    *ledger.Ledger
 	server    *allocsock.Server
 	collector *background // nil in a keeper
-	begun     *start
+	inherited *inherited
 	api       *api.Server
 	failures  *failures        // allocations that failed
 	backlog   *backlog.Backlog // events, for a ttmon-server that is away
@@ -57,7 +57,8 @@ type ttmond struct {
 	notified     atomic.Int64 // when systemd last took a message, in ns; 0: never
 }
 
-// Run is the daemon's life. ctx ends with the signal to stop.
+// Run runs the daemon until it has stopped or handed over. ctx ends with the signal
+// to stop.
 func Run(ctx context.Context, o Options, cfg Config) error {
 	log, logs := daemon.NewLog(cfg.Log, os.Stderr)
 	defer logs.Close()
@@ -65,12 +66,13 @@ func Run(ctx context.Context, o Options, cfg Config) error {
 	may := newMemoryBudget(daemon.MemoryLimit("/"))
 	may.apply()
 	cfg.Alloc.MaxBuffers = may.maxBuffers(cfg.Alloc.MaxBuffers, log)
-	begun, err := begin(cfg, log)
+	begun, err := inherit(cfg, log)
 	if err != nil {
 		return err
 	}
-	d := &ttmond{cfg: cfg, memory: may, log: log, logs: logs, begun: begun, ledger: begun.ledger, successors: make(chan *succession), instance: rand.Text()}
+	d := &ttmond{cfg: cfg, memory: may, log: log, logs: logs, inherited: begun, ledger: begun.ledger, successors: make(chan *succession), instance: rand.Text()}
 	cfg.reportMoved(log)
+	cfg.Collect.ReportFormer(log)
 	d.keeping.Store(cfg.keep)
 	d.live, d.reloads.options = cfg, o
 	d.keeper.Store(cfg.Alloc.Keeper)
@@ -90,7 +92,7 @@ func Run(ctx context.Context, o Options, cfg Config) error {
 
 func (d *ttmond) newServer() error {
 	o := allocsock.Options{
-		Ledger: d.ledger, Listener: d.begun.alloc, Log: d.log, Where: d.cfg.API.Socket,
+		Ledger: d.ledger, Listener: d.inherited.alloc, Log: d.log, Where: d.cfg.API.Socket,
 	}
 	if d.collector != nil {
 		o.Devices = d.collector.deviceInfo
@@ -107,12 +109,12 @@ func (d *ttmond) newServer() error {
 		return err
 	}
 	d.server = s
-	if err := s.Import(d.begun.state.Server, d.begun.clients); err != nil {
+	if err := s.Import(d.inherited.state.Server, d.inherited.clients); err != nil {
 		return err // the descriptors are the predecessor's too
 	}
-	d.begun.clients = nil
-	d.begun.successors.SetUnlinkOnClose(false)
-	if d.handoverFD, err = duplicate(d.begun.successors); err != nil {
+	d.inherited.clients = nil
+	d.inherited.successors.SetUnlinkOnClose(false)
+	if d.handoverFD, err = duplicate(d.inherited.successors); err != nil {
 		return fmt.Errorf("listening for a successor: %w", err)
 	}
 	return nil
@@ -128,18 +130,18 @@ func duplicate(l *net.UnixListener) (fd int, err error) {
 	return fd, errors.Join(ctl, err)
 }
 
-// beat tells systemd that the loop goes round; called by the loop.
+// beat sends systemd the watchdog's keep-alive; called by the loop.
 func (d *ttmond) beat() {
 	if handover.Notify("WATCHDOG=1") == nil {
 		d.notified.Store(time.Now().UnixNano())
 	}
 }
 
-// run starts the parts, in the order in which they need each other. What
-// answers users ends with ctx; the allocation server, and whoever waits for
-// successors, when nobody needs them any more.
+// run starts the parts, in the order in which they need each other. What answers
+// users ends with ctx; the allocation server and the wait for successors end when
+// no client needs them any more.
 func (d *ttmond) run(ctx context.Context) error {
-	if err := d.takePlace(); err != nil {
+	if err := d.confirmTakeover(); err != nil {
 		return err
 	}
 	life, end := context.WithCancel(context.Background())
@@ -149,7 +151,7 @@ func (d *ttmond) run(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
 	// First of all: after a takeover clients wait for it. To load a program into
-	// the kernel, or to read the predecessor's books, may take seconds.
+	// the kernel, or to read the predecessor's accounts, may take seconds.
 	g.Go(func() error { defer end(); return d.serve(life) })
 	if d.collector != nil {
 		d.watcher = d.newWatcher()
@@ -158,7 +160,7 @@ func (d *ttmond) run(ctx context.Context) error {
 	g.Go(func() error {
 		if d.cfg.keep {
 			defer end()
-			d.awaitDesertion(users)
+			d.waitForClients(users)
 			return nil
 		}
 		select {
@@ -167,7 +169,7 @@ func (d *ttmond) run(ctx context.Context) error {
 		case <-users.Done():
 		}
 		defer end()
-		return d.stopped(life)
+		return d.shutDown(life)
 	})
 	if d.collector != nil {
 		d.backlog = backlog.New(filepath.Join(d.cfg.StateDir, "backlog"), d.log)
@@ -185,11 +187,11 @@ func (d *ttmond) run(ctx context.Context) error {
 		g.Go(func() error { return daemon.Trim(users) })
 	}
 	d.announce()
-	g.Go(func() error { return d.tellReady(life) })
+	g.Go(func() error { return d.notifyReady(life) })
 	err := g.Wait()
 	d.server.Close()
 	unix.Close(d.handoverFD)
-	d.begun.successors.Close()
+	d.inherited.successors.Close()
 	if errors.Is(err, errHandedOver) || errors.Is(err, context.Canceled) {
 		return nil
 	}
@@ -200,36 +202,36 @@ func (d *ttmond) run(ctx context.Context) error {
 }
 
 // handedOver reports whether another has our place.
-func (d *ttmond) handedOver() bool { return d.begun.lock < 0 }
+func (d *ttmond) handedOver() bool { return d.inherited.lock < 0 }
 
-// takePlace tells the predecessor to go, if there is one. Until it has agreed
-// nothing has been read.
-func (d *ttmond) takePlace() error {
-	from := d.begun.from
+// confirmTakeover confirms the takeover to the predecessor, if there is one. Until it has
+// agreed nothing has been read.
+func (d *ttmond) confirmTakeover() error {
+	from := d.inherited.from
 	if from == nil {
 		return nil
 	}
 	err := handover.SendTaken(from)
 	from.Close()
-	d.begun.from = nil
+	d.inherited.from = nil
 	if err != nil {
-		return fmt.Errorf("taking over from pid %d: %w", d.begun.fromHello.PID, err)
+		return fmt.Errorf("taking over from pid %d: %w", d.inherited.fromHello.PID, err)
 	}
-	if at := d.begun.state.Paused; at != 0 {
+	if at := d.inherited.state.Paused; at != 0 {
 		d.pause.Store(max(bootTime(time.Now())-at, 1))
 	}
-	unixsock.WritePID(d.begun.lock)
+	unixsock.WritePID(d.inherited.lock)
 	return nil
 }
 
-// announce says that the daemon is ready.
+// announce logs that the daemon is ready.
 func (d *ttmond) announce() {
 	st, led := d.server.Stats(), d.ledger.Stats()
 	switch {
 	case d.cfg.keep:
 		d.log.Info("holding client connections of a stopped ttmond", "connections", st.Connections)
 		return
-	case d.begun.restored:
+	case d.inherited.restored:
 		d.log.Info("resumed from previous ttmond", "version", version.Version, "alloc_socket", d.cfg.Alloc.Socket, "socket", d.cfg.API.Socket,
 			"connections", st.Connections, "processes", led.Processes, "buffers", led.Buffers, "clients_waited", time.Duration(d.pause.Load()))
 	default:
@@ -237,9 +239,9 @@ func (d *ttmond) announce() {
 	}
 }
 
-// tellReady tells systemd that the daemon is ready, again and again if it is
+// notifyReady notifies systemd that the daemon is ready, and retries while systemd is
 // busy.
-func (d *ttmond) tellReady(ctx context.Context) error {
+func (d *ttmond) notifyReady(ctx context.Context) error {
 	for {
 		err := handover.Notify("READY=1")
 		if err == nil || d.cfg.keep {
@@ -262,7 +264,7 @@ func (d *ttmond) tellReady(ctx context.Context) error {
 func (d *ttmond) successor(ctx context.Context, interrupt func()) *succession {
 	select {
 	case next := <-d.successors:
-		next.caughtUp(ctx)
+		next.waitCaughtUp(ctx)
 		if ctx.Err() == nil && !next.keeper {
 			next.watched = d.watcher.export() // before clients have to wait
 		}
@@ -273,8 +275,7 @@ func (d *ttmond) successor(ctx context.Context, interrupt func()) *succession {
 	}
 }
 
-// serve runs the allocation server until the daemon ends or somebody takes its
-// place.
+// serve runs the allocation server until the daemon ends or a successor takes over.
 func (d *ttmond) serve(ctx context.Context) error {
 	for {
 		runCtx, interrupt := context.WithCancel(ctx)
@@ -286,9 +287,9 @@ func (d *ttmond) serve(ctx context.Context) error {
 		next := <-found
 		switch {
 		case next != nil && err == nil:
-			err := d.give(next, paused)
+			err := d.finishHandover(next, paused)
 			if err == nil {
-				d.begun.lock = -1
+				d.inherited.lock = -1
 				next.end(nil)
 				return errHandedOver
 			}

@@ -20,6 +20,6 @@ func (c *Config) checkFirmware() error {
 func newFirmware(c Config, log *slog.Logger) *firmware.Source {
 	return firmware.New(firmware.Options{
 		Root: hostfs.At(c.Root), Mode: c.Firmware, Log: log, Superuser: firmware.Privileged(),
-		Deadline: max(firmware.DefaultDeadline, c.Collect.Patience.Duration),
+		Deadline: max(firmware.DefaultDeadline, c.Collect.Timeout.Duration),
 	})
 }

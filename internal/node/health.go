@@ -14,15 +14,15 @@ import (
 	"github.com/ttmon/ttmon/internal/proc"
 )
 
-// loopPatience is how long the loop of the allocation server may take to answer.
-const loopPatience = 500 * time.Millisecond
+// loopTimeout is how long the loop of the allocation server may take to answer.
+const loopTimeout = 500 * time.Millisecond
 
 // health adds to the health of the API what the rest of the daemon knows. It
 // asks the loop itself: figures alone could be those of before it got stuck.
 func (d *ttmond) health(ctx context.Context, h *api.Health) {
 	h.PID = os.Getpid()
-	if err := d.server.Ping(ctx, loopPatience); err != nil {
-		reason := fmt.Sprintf("the allocation server has not answered for %v", loopPatience)
+	if err := d.server.Ping(ctx, loopTimeout); err != nil {
+		reason := fmt.Sprintf("the allocation server has not answered for %v", loopTimeout)
 		if lag := d.server.Loop().Lag; lag > 0 {
 			reason += fmt.Sprintf("; its present turn has taken %.1f s", lag)
 		}
@@ -47,9 +47,9 @@ func (d *ttmond) health(ctx context.Context, h *api.Health) {
 
 // checkSources asks each source how long it takes.
 func (d *ttmond) checkSources(h *api.Health) {
-	patience := 5*time.Duration(d.collector.interval.Load()) + 5*time.Second
+	limit := 5*time.Duration(d.collector.interval.Load()) + 5*time.Second
 	for _, r := range d.collector.collector.Runs() {
-		h.AddRun(r.Name, r.Took, r.Since, time.Now(), patience)
+		h.AddRun(r.Name, r.Took, r.Since, time.Now(), limit)
 	}
 	if why := d.watcher.ended(); why != nil {
 		h.Problems = append(h.Problems, api.Problem{Part: "uprobe", Reason: "allocators are no longer watched: " + reason(why)})
@@ -69,7 +69,7 @@ func (d *ttmond) checkDescriptors(h *api.Health) {
 	}
 }
 
-// checkManager sees whether systemd takes what the loop tells it.
+// checkManager warns if systemd does not accept the messages of the loop.
 func (d *ttmond) checkManager(h *api.Health) {
 	every, last := handover.WatchdogEvery(), d.notified.Load()
 	if every == 0 || last == 0 {

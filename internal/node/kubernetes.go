@@ -22,9 +22,9 @@ func defaultKubernetes() kubernetesConfig {
 }
 
 const (
-	askKubelet  = 10 * time.Second // pods come and go at this pace
-	kubeletWait = 2 * time.Second
-	kubeletOld  = time.Minute // what it said longer ago is not believed
+	kubeletEvery = 10 * time.Second // pods come and go at this pace
+	kubeletWait  = 2 * time.Second
+	kubeletOld   = time.Minute // what it said longer ago is not believed
 )
 
 // pods is what the kubelet of the node says, where there is one.
@@ -46,17 +46,17 @@ func newPods(c Config, log *slog.Logger) *pods {
 	return p
 }
 
-// follow asks until ctx is done. On hosts without a kubelet it costs a stat.
-func (p *pods) follow(ctx context.Context) error {
+// poll lists pods until ctx is done. On hosts without a kubelet it costs a stat.
+func (p *pods) poll(ctx context.Context) error {
 	if p.path == "" {
 		return nil
 	}
 	client := podres.New(p.path)
-	tick := time.NewTicker(askKubelet)
+	tick := time.NewTicker(kubeletEvery)
 	defer tick.Stop()
 	for {
 		if _, err := os.Stat(p.path); err == nil {
-			p.ask(ctx, client)
+			p.refresh(ctx, client)
 		}
 		select {
 		case <-ctx.Done():
@@ -66,7 +66,7 @@ func (p *pods) follow(ctx context.Context) error {
 	}
 }
 
-func (p *pods) ask(ctx context.Context, client *podres.Client) {
+func (p *pods) refresh(ctx context.Context, client *podres.Client) {
 	ctx, cancel := context.WithTimeout(ctx, kubeletWait)
 	defer cancel()
 	begin := time.Now()

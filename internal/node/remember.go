@@ -16,7 +16,7 @@ import (
 
 // remember starts what follows the snapshots: the backlog for ttmon-server.
 func (d *ttmond) remember(ctx context.Context, g *errgroup.Group) {
-	g.Go(func() error { return d.collector.pods.follow(ctx) })
+	g.Go(func() error { return d.collector.pods.poll(ctx) })
 	g.Go(func() error { d.backlog.Run(ctx, &d.collector.feed); return nil })
 }
 

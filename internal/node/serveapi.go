@@ -22,7 +22,7 @@ import (
 // serveAPI answers ttmon and everybody else. The listening socket stays open
 // after it, for a successor.
 func (d *ttmond) serveAPI(ctx context.Context) error {
-	l, err := listenerOf(d.begun.api)
+	l, err := listenerOf(d.inherited.api)
 	if err != nil {
 		return fmt.Errorf("serving the API: %w", err)
 	}

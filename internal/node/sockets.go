@@ -33,13 +33,14 @@ const (
 
 func withPath(name, path string) string { return name + ":" + path }
 
-// start is what a daemon begins with: its sockets, and what a predecessor left.
+// inherited are the sockets and the state of a daemon at startup: made by it, or
+// passed on by a predecessor or systemd.
 //
 // Everything that decides who serves is beside the API's socket, in a
 // directory where only root, or the user who started ttmond, may write: the
 // lock, and the socket on which a successor asks. The allocation socket is in
-// /tmp for old clients; whoever occupies it keeps nobody but them away.
-type start struct {
+// /tmp for old clients; a process that occupies it blocks only them.
+type inherited struct {
 	alloc, api int // listening sockets; -1 for none
 	lock       int
 	successors *net.UnixListener // where a successor asks
@@ -51,16 +52,16 @@ type start struct {
 	restored                     bool          // the ledger is a predecessor's
 	from                         *net.UnixConn // the predecessor, who waits for us to be ready
 	fromHello                    handover.Hello
-	allocProblem                 error         // why the allocation socket cannot be had
+	allocProblem                 error         // why the allocation socket is unavailable
 	watched                      []uprobe.File // the predecessor's watcher of allocators
 }
 
 // handoverPath is where a running daemon can be asked to hand over.
 func handoverPath(c Config) string { return c.API.Socket + ".handover" }
 
-// begin finds or makes everything a daemon starts with.
-func begin(c Config, log *slog.Logger) (s *start, err error) {
-	s = &start{alloc: -1, api: -1, lock: -1, ledger: emptyLedger(c)}
+// inherit opens or inherits everything a daemon starts with.
+func inherit(c Config, log *slog.Logger) (s *inherited, err error) {
+	s = &inherited{alloc: -1, api: -1, lock: -1, ledger: emptyLedger(c)}
 	files := handover.Inherited()
 	defer func() {
 		handover.Close(files)
@@ -69,26 +70,26 @@ func begin(c Config, log *slog.Logger) (s *start, err error) {
 		}
 	}()
 	if c.keep {
-		return s, s.keep(c)
+		return s, s.inheritAsKeeper(c)
 	}
 	if err = makeDirs(c, log); err != nil {
 		return s, err
 	}
-	if err = s.own(c, log); err != nil {
+	if err = s.acquireLock(c, log); err != nil {
 		return s, err
 	}
 	s.clients = append(s.clients, handover.Extract(&files, nameClient)...)
 	return s, s.listen(c, log, &files)
 }
 
-// keep takes over from the daemon that started us to keep its connections.
-func (s *start) keep(c Config) error {
+// inheritAsKeeper takes over from the daemon that started us to keep its connections.
+func (s *inherited) inheritAsKeeper(c Config) error {
 	conn, err := handover.Conn(keepFD)
 	if err != nil {
 		return err
 	}
 	if s.fromHello, err = handover.ReadHello(conn); err == nil {
-		err = s.take(c, conn)
+		err = s.receiveState(c, conn)
 	}
 	if err != nil {
 		conn.Close()
@@ -100,9 +101,8 @@ func emptyLedger(c Config) *ledger.Ledger {
 	return ledger.New(ledger.Options{MaxBuffers: c.Alloc.MaxBuffers})
 }
 
-// makeDirs makes the directory of the API's socket, where nobody else may
-// write, and that of the state if it can: without it the daemon only remembers
-// less.
+// makeDirs makes the directory of the API's socket, where no other user may write,
+// and that of the state if it can: without it less survives a restart.
 func makeDirs(c Config, log *slog.Logger) error {
 	if err := unixsock.OwnDir(filepath.Dir(c.API.Socket)); err != nil {
 		return fmt.Errorf("api.socket: %w", err)
@@ -113,14 +113,14 @@ func makeDirs(c Config, log *slog.Logger) error {
 	return nil
 }
 
-// patience is how long to wait for a lock whose holder does not answer: it may
+// lockTimeout is how long to wait for a lock whose holder does not answer: it may
 // have been killed and not be quite gone, or just have taken over itself.
-const patience = 3 * time.Second
+const lockTimeout = 3 * time.Second
 
-// own makes the place ours, or takes it over: from a running daemon if that
-// was asked for, from a keeper always.
-func (s *start) own(c Config, log *slog.Logger) error {
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+// acquireLock acquires the lock, or takes over from its holder: from a running daemon if
+// that was asked for, from a keeper always.
+func (s *inherited) acquireLock(c Config, log *slog.Logger) error {
+	for end := time.Now().Add(lockTimeout); ; time.Sleep(10 * time.Millisecond) {
 		lock, err := unixsock.Lock(c.API.Socket)
 		if err == nil {
 			if s.lock = lock; c.takeover {
@@ -131,7 +131,7 @@ func (s *start) own(c Config, log *slog.Logger) error {
 		if !errors.Is(err, unixsock.ErrLive) {
 			return err
 		}
-		again, takeErr := s.call(c, err)
+		again, takeErr := s.requestTakeover(c, err)
 		switch {
 		case takeErr == nil:
 			return nil
@@ -144,9 +144,9 @@ func (s *start) own(c Config, log *slog.Logger) error {
 	}
 }
 
-// call asks the daemon that holds the lock for its place. again says that the
+// requestTakeover asks the daemon that holds the lock to hand over. again says that the
 // error may pass. locked is the error of the lock.
-func (s *start) call(c Config, locked error) (again bool, err error) {
+func (s *inherited) requestTakeover(c Config, locked error) (again bool, err error) {
 	conn, hello, err := handover.Dial(handoverPath(c))
 	if err != nil {
 		again = !errors.Is(err, handover.ErrOtherUser) && !errors.Is(err, fs.ErrPermission)
@@ -157,7 +157,7 @@ func (s *start) call(c Config, locked error) (again bool, err error) {
 		return false, fmt.Errorf("%w; to replace it: ttmond --takeover", locked)
 	}
 	s.fromHello = hello
-	if err := s.take(c, conn); err != nil {
+	if err := s.receiveState(c, conn); err != nil {
 		conn.Close()
 		s.ledger, s.state = emptyLedger(c), handedState{}                              // half of it may have come
 		return hello.Keeper, fmt.Errorf("taking over from pid %d: %w", hello.PID, err) // a keeper may just have ended
@@ -165,16 +165,16 @@ func (s *start) call(c Config, locked error) (again bool, err error) {
 	return false, nil
 }
 
-// listen makes the sockets that nobody passed to us.
-func (s *start) listen(c Config, log *slog.Logger, files *[]handover.File) (err error) {
-	if fd := takeOne(files, nameAPI); fd >= 0 {
+// listen makes the sockets that were not passed to us.
+func (s *inherited) listen(c Config, log *slog.Logger, files *[]handover.File) (err error) {
+	if fd := extractOne(files, nameAPI); fd >= 0 {
 		s.api, s.apiActivated = fd, true
 	} else if s.api < 0 {
 		if s.api, err = listenAt(c.API.Socket, c.API.Mode, c.API.Group); err != nil {
 			return err
 		}
 	}
-	if fd := takeOne(files, nameAlloc); fd >= 0 {
+	if fd := extractOne(files, nameAlloc); fd >= 0 {
 		s.alloc, s.allocActivated = fd, true
 	} else if s.alloc < 0 {
 		if s.alloc, s.allocProblem = listenAt(c.Alloc.Socket, c.Alloc.Mode, c.Alloc.Group); s.allocProblem != nil {
@@ -203,10 +203,10 @@ func listenAt(path, mode, group string) (int, error) {
 
 // awaitAllocSocket takes the allocation socket when it becomes free.
 func (d *ttmond) awaitAllocSocket(ctx context.Context) error {
-	if d.begun.allocProblem == nil {
+	if d.inherited.allocProblem == nil {
 		return nil
 	}
-	said := d.begun.allocProblem.Error()
+	said := d.inherited.allocProblem.Error()
 	tick := time.NewTicker(allocRetry)
 	defer tick.Stop()
 	for {
@@ -233,8 +233,8 @@ func (d *ttmond) awaitAllocSocket(ctx context.Context) error {
 // allocRetry is how often an allocation socket that was taken is tried again.
 const allocRetry = time.Second
 
-// takeOne takes the first descriptor with a name; -1 if there is none.
-func takeOne(files *[]handover.File, name string) int {
+// extractOne takes the first descriptor with a name; -1 if there is none.
+func extractOne(files *[]handover.File, name string) int {
 	fds := handover.Extract(files, name)
 	if len(fds) == 0 {
 		return -1
@@ -245,8 +245,8 @@ func takeOne(files *[]handover.File, name string) int {
 	return fds[0]
 }
 
-// close closes everything that is still ours. A predecessor goes on then.
-func (s *start) close() {
+// close closes everything that is still ours. A predecessor resumes then.
+func (s *inherited) close() {
 	for _, fd := range append([]int{s.alloc, s.api, s.lock}, s.clients...) {
 		if fd >= 0 {
 			unix.Close(fd)

@@ -18,11 +18,11 @@ import (
 	"github.com/ttmon/ttmon/internal/version"
 )
 
-// A stop closes nobody's connection: an old client would die of it at its next
-// report. A process of ours stays behind and keeps them: the keeper. It gets
-// everything in the way in which a successor does, on a descriptor that it
-// inherits, and its configuration with it: there is no file that could be
-// wrong, missing or in the way. If no keeper can be had, we keep them ourselves.
+// A stop closes no connection: an old client would die of it at its next report. A
+// process of ours stays behind and holds them: the keeper. It gets everything as a
+// successor does, on a descriptor that it inherits, and its configuration with it:
+// there is no file that could be wrong, missing or in the way. If no keeper can be
+// started, we hold them ourselves.
 
 // keeperTries is how often a keeper is started: on a busy machine one may not
 // be there as soon as clients can be made to wait.
@@ -36,8 +36,8 @@ const (
 	keepConfig = "TTMOND_KEEP" // the configuration, as JSON
 )
 
-// stopped is called when the daemon is to end. It returns when it may.
-func (d *ttmond) stopped(ctx context.Context) error {
+// shutDown is called when the daemon is to end. It returns when it may.
+func (d *ttmond) shutDown(ctx context.Context) error {
 	_ = handover.Notify("STOPPING=1")
 	d.unlink()
 	clients := d.server.Stats().Connections
@@ -52,7 +52,7 @@ func (d *ttmond) stopped(ctx context.Context) error {
 	for range keeperTries {
 		var pid int
 		_ = handover.Notify("EXTEND_TIMEOUT_USEC=60000000") // systemd would kill us otherwise, and everybody with us
-		if pid, err = d.leaveKeeper(ctx); err == nil {
+		if pid, err = d.startKeeper(ctx); err == nil {
 			d.log.Info("clients still connected; left a process to hold their connections",
 				"connections", clients, "pid", pid)
 			return errHandedOver
@@ -65,17 +65,17 @@ func (d *ttmond) stopped(ctx context.Context) error {
 	d.log.Error("cannot start a process to hold connections; staying until they close",
 		"connections", clients, "err", err)
 	d.keeping.Store(true)
-	d.awaitDesertion(ctx)
+	d.waitForClients(ctx)
 	return nil
 }
 
-// unlink removes the sockets that are ours, so that new clients see that
-// nobody serves.
+// unlink removes the sockets that are ours, so that new clients see that no daemon
+// serves.
 func (d *ttmond) unlink() {
-	if !d.begun.allocActivated && d.allocProblem.Load() == nil {
+	if !d.inherited.allocActivated && d.allocProblem.Load() == nil {
 		removeOwn(d.cfg.Alloc.Socket)
 	}
-	if !d.begun.apiActivated {
+	if !d.inherited.apiActivated {
 		removeOwn(d.cfg.API.Socket)
 	}
 }
@@ -88,8 +88,8 @@ func removeOwn(path string) {
 	}
 }
 
-// leaveKeeper starts a keeper and hands everything but the API to it.
-func (d *ttmond) leaveKeeper(ctx context.Context) (pid int, err error) {
+// startKeeper starts a keeper and hands everything but the API to it.
+func (d *ttmond) startKeeper(ctx context.Context) (pid int, err error) {
 	conn, theirs, err := handover.Pair()
 	if err != nil {
 		return 0, err
@@ -159,9 +159,8 @@ func KeeperConfig() (c Config, err error) {
 	return c, nil
 }
 
-// awaitDesertion returns when nobody is left to be kept, or somebody has taken
-// over.
-func (d *ttmond) awaitDesertion(ctx context.Context) {
+// waitForClients returns when no client is connected, or a successor has taken over.
+func (d *ttmond) waitForClients(ctx context.Context) {
 	for n := 0; d.server.Stats().Connections > 0 && ctx.Err() == nil; n++ {
 		if n%50 == 0 {
 			_ = handover.Notify("EXTEND_TIMEOUT_USEC=60000000")

@@ -27,8 +27,8 @@ type handedState struct {
 	// Learned is what the collector found out; nil in one that never had a
 	// collector before it.
 	Learned *collect.Learned `json:"learned,omitempty"`
-	// Uprobe are the books of the allocators that are watched, as predecessors
-	// gave them that did not give a file of them.
+	// Uprobe are the accounts of watched allocators, from predecessors that did not
+	// pass them as a file.
 	Uprobe json.RawMessage `json:"uprobe,omitempty"`
 }
 
@@ -39,7 +39,7 @@ type succession struct {
 	copier *ledger.Copier
 	full   chan struct{} // closed when changes come faster than they go: time to pause
 	ready  chan error    // reports whether the successor has caught up
-	done   chan error    // tells the same whether it has taken over
+	done   chan error    // reports whether it has taken over
 	keeper bool          // it only keeps connections
 	// learned is asked for before the pause: the collector may be at work.
 	learned *collect.Learned
@@ -49,8 +49,8 @@ type succession struct {
 // errHandedOver ends a daemon whose place another has taken.
 var errHandedOver = errors.New("handed over")
 
-// begin starts to stream what is known, while everybody is served.
-func (d *ttmond) begin(conn *net.UnixConn) (*succession, error) {
+// startSuccession starts to stream the state, while clients are served.
+func (d *ttmond) startSuccession(conn *net.UnixConn) (*succession, error) {
 	var pipe [2]int
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 		return nil, fmt.Errorf("making a pipe for a successor: %w", err)
@@ -71,12 +71,12 @@ func (d *ttmond) begin(conn *net.UnixConn) (*succession, error) {
 // learned is what the collector has found out; a keeper hands on what it got.
 func (d *ttmond) learned() *collect.Learned {
 	if d.collector == nil {
-		return d.begun.state.Learned
+		return d.inherited.state.Learned
 	}
 	return d.collector.collector.Learned()
 }
 
-// copy sends everything once and tells ready when the successor has it.
+// copy sends everything once and signals ready when the successor has it.
 func (s *succession) copy() {
 	_ = s.stream.SetWriteDeadline(time.Now().Add(10 * handover.Timeout))
 	err := s.copier.Send()
@@ -86,9 +86,9 @@ func (s *succession) copy() {
 	s.ready <- err
 }
 
-// caughtUp returns when it is time to pause: the successor has caught up, or
+// waitCaughtUp returns when it is time to pause: the successor has caught up, or
 // never will, or changes come faster than they go.
-func (s *succession) caughtUp(ctx context.Context) {
+func (s *succession) waitCaughtUp(ctx context.Context) {
 	select {
 	case err := <-s.ready:
 		s.ready <- err
@@ -105,9 +105,9 @@ func (s *succession) end(err error) {
 	s.done <- err
 }
 
-// give hands over the rest. The server has been stopped. After an error it can
-// go on.
-func (d *ttmond) give(s *succession, paused time.Time) (err error) {
+// finishHandover hands over the rest. The server has been stopped. After an error it can
+// resume.
+func (d *ttmond) finishHandover(s *succession, paused time.Time) (err error) {
 	if err := <-s.ready; err != nil { // it was waited for, unless changes come too fast
 		return err
 	}
@@ -150,14 +150,14 @@ func (d *ttmond) files(s *succession, clients []int) (files []handover.File) {
 			files = append(files, handover.File{Name: name, FD: fd})
 		}
 	}
-	add(withPath(nameLock, d.cfg.API.Socket), d.begun.lock)
+	add(withPath(nameLock, d.cfg.API.Socket), d.inherited.lock)
 	add(withPath(nameHandover, d.cfg.API.Socket), d.handoverFD)
 	if !d.keeping.Load() && !s.keeper {
-		add(withPath(nameAPI, d.cfg.API.Socket), d.begun.api)
+		add(withPath(nameAPI, d.cfg.API.Socket), d.inherited.api)
 	}
 	switch {
 	case d.keeping.Load(): // it has no name any more; everybody on it was accepted
-	case !s.keeper || !d.begun.allocActivated:
+	case !s.keeper || !d.inherited.allocActivated:
 		// A keeper gets it as well, though it has no name any more: who was
 		// about to connect is accepted.
 		add(withPath(nameAlloc, d.cfg.Alloc.Socket), d.server.Listener())
@@ -168,11 +168,11 @@ func (d *ttmond) files(s *succession, clients []int) (files []handover.File) {
 	return files
 }
 
-// makeRoom has the kernel make room for all descriptors that we may get, now. It
+// growFDTable has the kernel make room for all descriptors that we may get, now. It
 // doubles the room when it is full, and waits for all processors each time, tens
 // of milliseconds on a busy machine: clients would wait through six of those
 // while thousands of connections are taken over.
-func makeRoom(fd int) {
+func growFDTable(fd int) {
 	const enough = 1 << 16
 	var l unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
@@ -183,9 +183,9 @@ func makeRoom(fd int) {
 	}
 }
 
-// take takes over on a connection to a daemon, up to the point where it
-// pauses and waits for us to say that we serve.
-func (s *start) take(c Config, conn *net.UnixConn) error {
+// receiveState takes over on a connection to a daemon, up to the point where it has paused
+// and waits for our confirmation.
+func (s *inherited) receiveState(c Config, conn *net.UnixConn) error {
 	if err := handover.RequestTakeover(conn); err != nil {
 		return err
 	}
@@ -193,13 +193,13 @@ func (s *start) take(c Config, conn *net.UnixConn) error {
 	if err != nil {
 		return err
 	}
-	stream := takeOne(&first, nameStream)
+	stream := extractOne(&first, nameStream)
 	handover.Close(first)
 	if stream < 0 {
 		return errors.New("it gave no stream")
 	}
 	_ = unix.SetNonblock(stream, true)
-	makeRoom(stream)
+	growFDTable(stream)
 	f := os.NewFile(uintptr(stream), nameStream)
 	defer f.Close()
 	var taken []handover.File
@@ -231,20 +231,20 @@ func (s *start) take(c Config, conn *net.UnixConn) error {
 		return err
 	}
 	s.from, s.restored = conn, true
-	return s.sort(c, &taken)
+	return s.assignFiles(c, &taken)
 }
 
-// sort takes the descriptors of a predecessor.
-func (s *start) sort(c Config, files *[]handover.File) error {
+// assignFiles assigns the descriptors of a predecessor.
+func (s *inherited) assignFiles(c Config, files *[]handover.File) error {
 	defer func() { handover.Close(*files) }()
 	s.clients = handover.Extract(files, nameClient)
-	s.watched = takeWatched(files)
-	s.alloc = takeOne(files, withPath(nameAlloc, c.Alloc.Socket))
-	s.api = takeOne(files, withPath(nameAPI, c.API.Socket))
-	if s.lock = takeOne(files, withPath(nameLock, c.API.Socket)); s.lock < 0 {
+	s.watched = extractWatched(files)
+	s.alloc = extractOne(files, withPath(nameAlloc, c.Alloc.Socket))
+	s.api = extractOne(files, withPath(nameAPI, c.API.Socket))
+	if s.lock = extractOne(files, withPath(nameLock, c.API.Socket)); s.lock < 0 {
 		return fmt.Errorf("pid %d gave no lock for %s", s.fromHello.PID, c.API.Socket)
 	}
-	fd := takeOne(files, withPath(nameHandover, c.API.Socket))
+	fd := extractOne(files, withPath(nameHandover, c.API.Socket))
 	if fd < 0 {
 		return fmt.Errorf("pid %d gave no socket for a successor", s.fromHello.PID)
 	}
@@ -262,16 +262,16 @@ func (s *start) sort(c Config, files *[]handover.File) error {
 // descriptor or memory for its connection.
 const acceptRetry = 50 * time.Millisecond
 
-// awaitSuccessors answers processes that ask for our place. That one of them
-// cannot be accepted is no reason to end: everybody's connection would, too.
+// awaitSuccessors answers processes that want to take over. That one of them cannot
+// be accepted is no reason to exit: all clients would lose their connection.
 func (d *ttmond) awaitSuccessors(ctx context.Context) error {
-	l := d.begun.successors
+	l := d.inherited.successors
 	defer context.AfterFunc(ctx, func() { _ = l.SetDeadline(time.Now()) })()
 	for {
 		conn, err := l.AcceptUnix()
 		switch {
 		case err == nil:
-			d.answer(ctx, conn)
+			d.answerSuccessor(ctx, conn)
 			conn.Close()
 			continue
 		case ctx.Err() != nil:
@@ -288,7 +288,7 @@ func (d *ttmond) awaitSuccessors(ctx context.Context) error {
 	}
 }
 
-func (d *ttmond) answer(ctx context.Context, conn *net.UnixConn) {
+func (d *ttmond) answerSuccessor(ctx context.Context, conn *net.UnixConn) {
 	hello := handover.Hello{Version: version.Version, Keeper: d.keeping.Load()}
 	if err := handover.SendHello(conn, hello); err != nil {
 		d.log.Debug("connection is not a takeover request", "err", err)
@@ -299,11 +299,11 @@ func (d *ttmond) answer(ctx context.Context, conn *net.UnixConn) {
 	}
 }
 
-// succeed lets the process at the other end take our place.
+// succeed hands over to the process at the other end.
 func (d *ttmond) succeed(ctx context.Context, conn *net.UnixConn, keeper bool) error {
 	d.succeeding.Lock()
 	defer d.succeeding.Unlock()
-	s, err := d.begin(conn)
+	s, err := d.startSuccession(conn)
 	if err != nil {
 		return err
 	}

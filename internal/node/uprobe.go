@@ -31,7 +31,7 @@ import (
 type uprobeConfig struct {
 	Enabled   bool     `toml:"enabled" comment:"Needs root, or CAP_BPF and CAP_PERFMON."`
 	Libraries []string `toml:"libraries" comment:"Globs of libtt_metal.so files to be watched before any program has loaded them."`
-	Limit     float64  `toml:"limit" comment:"A program that hits the probes more often than this in a second is let go."`
+	Limit     float64  `toml:"limit" comment:"ttmond detaches from a program that hits the probes more often than this in a second."`
 	Waits     bool     `toml:"waits" comment:"See what programs enqueue and wait for, too. The probes are on the program's own path: some microseconds a call."`
 	MaxBlocks int64    `toml:"max_blocks" comment:"Live blocks kept of all watched programs, at about 64 bytes each; 0: a sixth of the memory. One user gets half."`
 }
@@ -68,12 +68,12 @@ func (d *ttmond) newWatcher() watcher {
 		return w
 	}
 	o := uprobe.Options{Log: d.log, Libraries: d.cfg.Uprobe.Libraries, Limit: d.cfg.Uprobe.Limit, Waits: d.cfg.Uprobe.Waits, Blocks: d.memory.blocks(d.cfg.Uprobe.MaxBlocks), Memory: filepath.Join(d.cfg.StateDir, "libraries.json")}
-	books, err := d.booksOfPredecessor()
+	accounts, err := d.predecessorAccounts()
 	if err != nil {
 		d.log.Warn("cannot read allocator state of previous ttmond", "err", err)
 	}
-	if books != nil {
-		if w.source, err = uprobe.OpenFrom(o, books, d.begun.watched); err == nil {
+	if accounts != nil {
+		if w.source, err = uprobe.OpenFrom(o, accounts, d.inherited.watched); err == nil {
 			return w
 		}
 		d.log.Warn("cannot use allocator state of previous ttmond; attaching again", "err", err)
@@ -95,7 +95,7 @@ func reason(why error) string {
 	return words.WatchObstacle(string(obstacle.Obstacle), obstacle.Err)
 }
 
-// run watches until ctx is done. If it fails the daemon goes on without it.
+// run watches until ctx is done. If it fails the daemon continues without it.
 func (w *watcher) run(ctx context.Context) error {
 	if w.source == nil {
 		return nil
@@ -183,55 +183,55 @@ func (w *watcher) health() *api.Watch {
 	return h
 }
 
-// nameWatched is how descriptors of the watcher are called in a takeover, and
-// nameBooks the file of its books.
+// nameWatched begins the names of the watcher's descriptors in a takeover, and
+// nameAccounts is the file of its accounts.
 const (
-	nameWatched = "uprobe "
-	nameBooks   = "books"
+	nameWatched  = "uprobe "
+	nameAccounts = "books" // as every predecessor calls it
 )
 
 // exportedWatcher is the watcher, stopped, for a successor.
 type exportedWatcher struct {
-	files []handover.File
-	books int // of them
-	done  func(taken bool)
+	files    []handover.File
+	accounts int // of them
+	done     func(taken bool)
 }
 
 // export stops the watcher and makes it ready for a successor; nil: there is
-// nothing to hand over. The books go into a file, so that neither of the two
+// nothing to hand over. The accounts go into a file, so that neither of the two
 // has to work on them while clients wait.
 func (w *watcher) export() *exportedWatcher {
 	if w.source == nil {
 		return nil
 	}
-	books, list, done, err := w.source.Export()
+	accounts, list, done, err := w.source.Export()
 	if err != nil {
 		w.log.Warn("cannot hand over allocator state", "err", err)
 		return nil
 	}
 	x := &exportedWatcher{done: done}
-	if x.books, err = memoryFile(books); err != nil {
+	if x.accounts, err = memoryFile(accounts); err != nil {
 		w.log.Warn("cannot hand over allocator state", "err", err)
 		done(false)
 		return nil
 	}
-	for _, f := range append(list, uprobe.File{Name: nameBooks, FD: x.books}) {
+	for _, f := range append(list, uprobe.File{Name: nameAccounts, FD: x.accounts}) {
 		x.files = append(x.files, handover.File{Name: nameWatched + f.Name, FD: f.FD})
 	}
 	return x
 }
 
-// end lets the watcher resume, or tells it that it has a successor.
+// end lets the watcher resume, or ends it if a successor has taken over.
 func (x *exportedWatcher) end(taken bool) {
 	if x == nil {
 		return
 	}
-	unix.Close(x.books)
+	unix.Close(x.accounts)
 	x.done(taken)
 }
 
 func memoryFile(b []byte) (fd int, err error) {
-	if fd, err = unix.MemfdCreate("ttmond-books", unix.MFD_CLOEXEC); err != nil {
+	if fd, err = unix.MemfdCreate("ttmond-accounts", unix.MFD_CLOEXEC); err != nil {
 		return -1, fmt.Errorf("making a file for a successor: %w", err)
 	}
 	for at := 0; at < len(b) && err == nil; {
@@ -246,20 +246,20 @@ func memoryFile(b []byte) (fd int, err error) {
 	return fd, nil
 }
 
-// booksOfPredecessor reads what a predecessor's watcher knew; nil: there was none.
-func (d *ttmond) booksOfPredecessor() ([]byte, error) {
-	i := slices.IndexFunc(d.begun.watched, func(f uprobe.File) bool { return f.Name == nameBooks })
+// predecessorAccounts reads what a predecessor's watcher knew; nil: there was none.
+func (d *ttmond) predecessorAccounts() ([]byte, error) {
+	i := slices.IndexFunc(d.inherited.watched, func(f uprobe.File) bool { return f.Name == nameAccounts })
 	if i < 0 {
-		return d.begun.state.Uprobe, nil
+		return d.inherited.state.Uprobe, nil
 	}
-	f := os.NewFile(uintptr(d.begun.watched[i].FD), nameBooks)
+	f := os.NewFile(uintptr(d.inherited.watched[i].FD), nameAccounts)
 	defer f.Close()
-	d.begun.watched = slices.Delete(d.begun.watched, i, i+1)
+	d.inherited.watched = slices.Delete(d.inherited.watched, i, i+1)
 	return io.ReadAll(io.NewSectionReader(f, 0, math.MaxInt64))
 }
 
-// takeWatched takes the watcher's descriptors out of those of a predecessor.
-func takeWatched(files *[]handover.File) (list []uprobe.File) {
+// extractWatched extracts the watcher's descriptors from those of a predecessor.
+func extractWatched(files *[]handover.File) (list []uprobe.File) {
 	rest := (*files)[:0]
 	for _, f := range *files {
 		if name, ok := strings.CutPrefix(f.Name, nameWatched); ok {

@@ -44,11 +44,11 @@ type list struct {
 	early []item                  // what happened to it before its pool was known
 	held  int                     // how many blocks early was last reduced to
 	other bool                    // its pool is one that is not accounted for
-	live  map[uint64]blocks.Block // of a process that is looked at: as it was at the last look
+	live  map[uint64]blocks.Block // of a process that is polled: as it was at the last poll
 }
 
-// rank is how well somebody tells of a process, the best first, by the rule that
-// figures follow, too. Who tells every change comes before who is only looked at.
+// rank orders the sources of a process, the best first, by the rule that figures
+// follow, too. A source of every change comes before one that is polled.
 func (o origin) rank(late bool) int {
 	source := model.FromUprobe
 	if o == fromLedger {
@@ -61,9 +61,9 @@ func (o origin) rank(late bool) int {
 	return n
 }
 
-// toldBetter reports whether what another source tells of a process is recorded,
+// hasBetterSource reports whether what another source tells of a process is recorded,
 // and is to stay.
-func (r *Recorder) toldBetter(from origin, def *recording.Process) bool {
+func (r *Recorder) hasBetterSource(from origin, def *recording.Process) bool {
 	for _, p := range r.processes {
 		if p.def.PID == def.PID && p.from != from && p.from.rank(p.def.Late) < from.rank(def.Late) {
 			return true
@@ -78,7 +78,7 @@ func (r *Recorder) process(key string, from origin, at time.Time, def recording.
 	if p := r.processes[key]; p != nil {
 		return p
 	}
-	if r.toldBetter(from, &def) {
+	if r.hasBetterSource(from, &def) {
 		return nil
 	}
 	r.lastID++
@@ -96,7 +96,7 @@ func (r *Recorder) Sweep(s *track.Sweep, told []track.Told, now time.Time) {
 	for _, p := range r.processes {
 		p.seen = p.from != fromLedger
 	}
-	r.Told(told, now)
+	r.AddEvents(told, now)
 	for i := range s.Processes {
 		x := &s.Processes[i]
 		def := recording.Process{PID: x.PID, Start: x.Start, Name: x.Ledger.Comm, Method: recording.ByLedger, Late: x.Ledger.Flags&ledgerfile.Late != 0}
@@ -109,7 +109,7 @@ func (r *Recorder) Sweep(s *track.Sweep, told []track.Told, now time.Time) {
 		}
 		p.seen = true
 		if !x.Ledger.TellsEvents {
-			r.look(p, x.State, func(site uint32) (string, uint32, []ledgerfile.Frame) {
+			r.diff(p, x.State, func(site uint32) (string, uint32, []ledgerfile.Frame) {
 				s := x.Ledger.Sites[site]
 				return s.Tag, s.Node, x.Ledger.Stack(s.Node)
 			}, now)
@@ -132,8 +132,8 @@ func (r *Recorder) end(now time.Time, which func(*process) bool) {
 	}
 }
 
-// Blocks takes in what a ttmond says processes hold, where nobody tells more.
-// The list is whole: those that are not in it have ended.
+// Blocks records what processes hold according to ttmond, where no better source
+// has them. The list is complete: processes not in it have exited.
 func (r *Recorder) Blocks(found []*blocks.Process, now time.Time) {
 	for _, p := range r.processes {
 		p.seen = p.from != fromBlocks
@@ -145,7 +145,7 @@ func (r *Recorder) Blocks(found []*blocks.Process, now time.Time) {
 		}
 		p.seen = true
 		r.missed(p, x.Lost, now)
-		r.look(p, x, nil, now)
+		r.diff(p, x, nil, now)
 	}
 	r.endUnseen(now)
 }
@@ -158,8 +158,8 @@ func (r *Recorder) missed(p *process, lost uint64, now time.Time) {
 	}
 }
 
-// Told takes in what processes told.
-func (r *Recorder) Told(told []track.Told, now time.Time) {
+// AddEvents records the events of ledgers.
+func (r *Recorder) AddEvents(told []track.Told, now time.Time) {
 	for i := range told {
 		t := &told[i]
 		at := now
@@ -241,7 +241,7 @@ func (r *Recorder) ledgerEvent(p *process, e *ledgerfile.Event, places *ledgerfi
 	if kind == recording.KindAlloc {
 		x.block.Site = r.site(p, e.Time, places.Text(e.Tag), e.Node, func() []ledgerfile.Frame { return places.Stack(e.Node) })
 	}
-	r.happened(p, uint64(e.List), x)
+	r.listEvent(p, uint64(e.List), x)
 }
 
 // ofEvents are the records of events of blocks and lists.
@@ -250,9 +250,9 @@ var ofEvents = map[ledgerfile.EventKind]recording.Kind{
 	ledgerfile.EventClear: recording.KindClear, ledgerfile.EventClosed: recording.KindClosed,
 }
 
-// happened takes in what happened to the list with the producer's number n, or to
-// a block of it, whoever told. Of a list from before a gap nothing is known.
-func (r *Recorder) happened(p *process, n uint64, x item) {
+// listEvent records an event of the list with the producer's number n, or of a
+// block in it, from any source. Of a list from before a gap nothing is known.
+func (r *Recorder) listEvent(p *process, n uint64, x item) {
 	l := p.lists[n]
 	if l == nil {
 		return

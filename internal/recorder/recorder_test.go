@@ -135,7 +135,7 @@ func TestTold(t *testing.T) {
 	look := func() { r.Sweep(reader.Read(nil), reader.Events(), time.Now()) }
 	look()
 	do(t, d, "list 78 1", "alloc 2 4096 64", "close 2")
-	r.Told(reader.Events(), time.Now())
+	r.AddEvents(reader.Events(), time.Now())
 	ok(t, d.End())
 	look()
 	look()

@@ -47,7 +47,7 @@ func (r *Recorder) streamState(s *changes.State, now time.Time) {
 		p = nil
 	}
 	def := recording.Process{PID: s.PID, Start: s.Start, Name: s.Name, Release: s.Release, Method: recording.ByUprobe, Late: s.Late}
-	if p == nil && r.toldBetter(fromStream, &def) {
+	if p == nil && r.hasBetterSource(fromStream, &def) {
 		return
 	}
 	if p == nil {
@@ -156,7 +156,7 @@ func (r *Recorder) streamed(p *process, c *changes.Change) {
 		return
 	}
 	if kind, ok := ofChanges[c.Kind]; ok {
-		r.happened(p, uint64(c.List), item{at: at, kind: kind, block: blocks.Block{Addr: c.Addr, Size: c.Size, Asked: c.Asked}})
+		r.listEvent(p, uint64(c.List), item{at: at, kind: kind, block: blocks.Block{Addr: c.Addr, Size: c.Size, Asked: c.Asked}})
 	}
 }
 

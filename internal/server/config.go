@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -23,12 +22,12 @@ import (
 
 // Config is the configuration file, after defaults and flags.
 type Config struct {
-	StateDir string  `toml:"state_dir" comment:"Where history, events and alerts are kept."`
-	Socket   string  `toml:"socket" comment:"Where ttmon asks about the past."`
-	Mode     string  `toml:"mode" comment:"Permissions of the socket, octal: who may ask."`
-	Daemon   string  `toml:"daemon" comment:"Socket of the ttmond that is followed; empty: the one of this host, or, where none runs, what this user can see."`
-	Root     string  `toml:"root" comment:"The root directory of the host where no ttmond runs: / unless ttmon-server runs in a container."`
-	Collect  Collect `toml:"collect" comment:"The collector, where no ttmond runs."`
+	StateDir string         `toml:"state_dir" comment:"Where history, events and alerts are kept."`
+	Socket   string         `toml:"socket" comment:"Where ttmon asks about the past."`
+	Mode     string         `toml:"mode" comment:"Permissions of the socket, octal: who may ask."`
+	Daemon   string         `toml:"daemon" comment:"Socket of the ttmond that is followed; empty: the one of this host, or, where none runs, what this user can see."`
+	Root     string         `toml:"root" comment:"The root directory of the host where no ttmond runs: / unless ttmon-server runs in a container."`
+	Collect  daemon.Collect `toml:"collect" comment:"The collector, where no ttmond runs."`
 	// Conditions are those of ttmond where one runs: it has judged then. Where
 	// none runs, they are read from its file unless they are set here.
 	Conditions assess.Thresholds `toml:"conditions" comment:"From which values on something is wrong, where no ttmond runs; without this section, as in ttmond.toml."`
@@ -49,12 +48,6 @@ type Moved struct {
 	Alerts  Alerts  `toml:"alerts" comment:"Who is told when something is wrong."`
 	// Engines that samples are sent to.
 	RemoteWrite []RemoteWrite `toml:"remote_write,omitempty"`
-}
-
-// Collect is how often, and how patiently, a server without a ttmond collects.
-type Collect struct {
-	Interval daemon.Duration `toml:"interval" comment:"Time between two snapshots."`
-	Patience daemon.Duration `toml:"patience" comment:"How long devices, and processes, may take to answer; more where everything is slow."`
 }
 
 // Paths are the places of a server: those of the system's, or a user's own.
@@ -90,7 +83,7 @@ func Default(p Paths) Config {
 	return Config{
 		StateDir: p.StateDir, Socket: p.Socket, Mode: "0666", Root: "/",
 		Conditions: assess.Default(),
-		Collect:    Collect{Interval: daemon.Duration{Duration: time.Second}, Patience: daemon.Duration{Duration: collect.DefaultTimeout}},
+		Collect:    daemon.NewCollect(collect.DefaultTimeout),
 		Moved: Moved{
 			Listen:  Listen{Address: DefaultListen},
 			Metrics: Metrics{Workloads: "auto", Compat: []string{}},
@@ -162,14 +155,8 @@ func (c *Config) Check() error {
 	if err := c.Conditions.Check(); err != nil {
 		return err
 	}
-	switch {
-	case c.Collect.Interval.Duration < 100*time.Millisecond || c.Collect.Interval.Duration > time.Hour:
-		return fmt.Errorf("collect.interval: %v is not between 100ms and 1h", c.Collect.Interval)
-	case c.Collect.Patience.Duration < 10*time.Millisecond || c.Collect.Patience.Duration > time.Minute:
-		return fmt.Errorf("collect.patience: %v is not between 10ms and 1m", c.Collect.Patience)
-	}
 	for _, check := range []func() error{
-		c.Log.Check, c.Listen.check, c.Metrics.check, c.History.check, c.Fleet.check, c.Alerts.check, c.checkRemoteWrite,
+		c.Collect.Check, c.Log.Check, c.Listen.check, c.Metrics.check, c.History.check, c.Fleet.check, c.Alerts.check, c.checkRemoteWrite,
 	} {
 		if err := check(); err != nil {
 			return err

@@ -13,7 +13,7 @@ import (
 type Health struct {
 	Status      string         `json:"status"`   // "ok", or "late" if there are problems: then the answer has status 503
 	Problems    []Problem      `json:"problems"` // what does not work as it should
-	Warnings    []Problem      `json:"warnings"` // what works, and should be looked at
+	Warnings    []Problem      `json:"warnings"` // what works, and needs attention
 	PID         int            `json:"pid"`
 	Version     string         `json:"version"`
 	Uptime      float64        `json:"uptime_s"`
@@ -109,7 +109,7 @@ type WatchLibrary struct {
 // Turn is one turn of the loop.
 type Turn struct {
 	Took float64 `json:"took_s"`
-	// CPU is how long it worked: the rest of the time somebody else had the
+	// CPU is how long it worked: the rest of the time another thread had the
 	// processor. At most that long, to some 0.2 ms.
 	CPU      float64 `json:"cpu_s"`
 	Work     string  `json:"work"`   // what took longest in it; "" before the first

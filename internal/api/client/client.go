@@ -23,7 +23,7 @@ import (
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
-// Where a ttmond listens that nobody has configured otherwise.
+// systemSocket is where ttmond listens by default.
 const systemSocket = "/run/ttmon/ttmond.sock"
 
 // SocketPaths lists where a ttmond may listen, best first: root's, then the
@@ -126,8 +126,8 @@ func (c *Client) Blocks(ctx context.Context, pid int) (*blocks.Process, error) {
 	return answer.Process, nil
 }
 
-// get asks once, and once more where the connection turns out to be an old
-// one: the daemon was restarted since.
+// get sends a request, and again on a new connection if the old one was closed by
+// a restart of the daemon.
 func (c *Client) get(ctx context.Context, target string) ([]byte, error) {
 	kept := c.conn != nil
 	status, body, err := c.ask(ctx, "GET", target)

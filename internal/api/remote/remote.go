@@ -36,9 +36,9 @@ type Source struct {
 
 // process is one run of the command.
 type process struct {
-	cmd  *exec.Cmd
-	news chan struct{} // has a value when latest or err changed
-	done chan struct{}
+	cmd     *exec.Cmd
+	updated chan struct{} // has a value when latest or err changed
+	done    chan struct{}
 
 	mu     sync.Mutex
 	latest *model.Snapshot
@@ -59,14 +59,14 @@ func (s *Source) Next(ctx context.Context) (*model.Snapshot, error) {
 		s.run = p
 	}
 	for {
-		if snap, err := s.run.take(); snap != nil {
+		if snap, err := s.run.pop(); snap != nil {
 			return snap, nil
 		} else if err != nil {
 			s.run = nil
 			return nil, err
 		}
 		select {
-		case <-s.run.news:
+		case <-s.run.updated:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -83,7 +83,7 @@ func (s *Source) Close() {
 }
 
 func start(command []string) (*process, error) {
-	p := &process{cmd: exec.Command(command[0], command[1:]...), news: make(chan struct{}, 1), done: make(chan struct{})}
+	p := &process{cmd: exec.Command(command[0], command[1:]...), updated: make(chan struct{}, 1), done: make(chan struct{})}
 	var tail tail
 	p.cmd.Stderr = &tail
 	// What it leaves behind (a master connection) must not keep us waiting.
@@ -99,8 +99,8 @@ func start(command []string) (*process, error) {
 	return p, nil
 }
 
-// take returns a snapshot once, and how the command ended after that.
-func (p *process) take() (*model.Snapshot, error) {
+// pop returns a snapshot once, and how the command ended after that.
+func (p *process) pop() (*model.Snapshot, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	snap := p.latest
@@ -111,25 +111,25 @@ func (p *process) take() (*model.Snapshot, error) {
 	return nil, p.err
 }
 
-// put passes on a snapshot.
-func (p *process) put(s *model.Snapshot) {
+// publish passes on a snapshot.
+func (p *process) publish(s *model.Snapshot) {
 	p.mu.Lock()
 	p.latest = s
 	p.mu.Unlock()
-	p.tell()
+	p.notify()
 }
 
-// end passes on how the command ended. A snapshot that was not taken yet stays.
-func (p *process) end(err error) {
+// setEnded passes on how the command ended. A snapshot that was not read yet stays.
+func (p *process) setEnded(err error) {
 	p.mu.Lock()
 	p.err = err
 	p.mu.Unlock()
-	p.tell()
+	p.notify()
 }
 
-func (p *process) tell() {
+func (p *process) notify() {
 	select {
-	case p.news <- struct{}{}:
+	case p.updated <- struct{}{}:
 	default:
 	}
 }
@@ -150,7 +150,7 @@ func (p *process) read(out io.Reader, said *tail) {
 			p.cmd.Process.Kill()
 			break
 		}
-		p.put(snap)
+		p.publish(snap)
 	}
 	io.Copy(io.Discard, out)
 	err := p.cmd.Wait()
@@ -164,7 +164,7 @@ func (p *process) read(out io.Reader, said *tail) {
 	case err == nil:
 		err = errors.New("it ended")
 	}
-	p.end(fmt.Errorf("%s: %w", p.cmd.Args[0], err))
+	p.setEnded(fmt.Errorf("%s: %w", p.cmd.Args[0], err))
 }
 
 // tail keeps the end of what the command said on its standard error.

@@ -63,7 +63,7 @@ func TestForeignLines(t *testing.T) {
 		`{"changes":[[5,0,1,0,0,0]]}`, `{"changes":[[300,0,1,0,0,0]]}`, `{"changes":[[1,0,4294967296,0,0,0]]}`, `{"changes":[[1,9223372036854775808,1,0,0,0]]}`,
 	} {
 		if b, err := Parse([]byte(line)); err == nil {
-			t.Errorf("%s is taken for %+v", line, b)
+			t.Errorf("%s is parsed as %+v", line, b)
 		}
 	}
 	if _, err := Parse([]byte(`{"something":"new"}`)); err != nil {

@@ -55,8 +55,8 @@ func newDevices() devices {
 	return devices{counts: map[string]uint64{}, doubtful: map[string]bool{}, users: map[model.ProcessID]*user{}}
 }
 
-// see takes in which processes a snapshot has, and what they have open.
-func (d *devices) see(s *model.Snapshot, now time.Time) {
+// observe records which processes a snapshot has, and what they have open.
+func (d *devices) observe(s *model.Snapshot, now time.Time) {
 	byPID := make(map[int]*model.Process, len(s.Processes))
 	for i := range s.Processes {
 		byPID[s.Processes[i].PID] = &s.Processes[i]
@@ -125,7 +125,7 @@ func (d *devices) count(p *failure.Process, chips []failure.Chip, n uint64, s *m
 		return
 	}
 	c := claim{process: *p, chips: slices.Clone(chips), n: n, since: now}
-	if d.settle(&c, s); len(c.chips) == 0 {
+	if d.countKnown(&c, s); len(c.chips) == 0 {
 		return
 	}
 	same := func(x claim) bool {
@@ -145,10 +145,10 @@ func (d *devices) count(p *failure.Process, chips []failure.Chip, n uint64, s *m
 func (d *devices) recount(s *model.Snapshot, now time.Time) {
 	var left []claim
 	for _, c := range d.claims {
-		d.settle(&c, s)
+		d.countKnown(&c, s)
 		switch {
 		case len(c.chips) == 0:
-		case now.Sub(c.since) >= patience:
+		case now.Sub(c.since) >= deviceTimeout:
 			d.drop(&c, s)
 		default:
 			left = append(left, c)
@@ -157,9 +157,9 @@ func (d *devices) recount(s *model.Snapshot, now time.Time) {
 	d.claims = left
 }
 
-// settle counts a claim, once for each device that its process uses, and leaves
+// countKnown counts a claim, once for each device that its process uses, and leaves
 // the chips of which that is not known.
-func (d *devices) settle(c *claim, s *model.Snapshot) {
+func (d *devices) countKnown(c *claim, s *model.Snapshot) {
 	c.chips = slices.DeleteFunc(c.chips, func(x failure.Chip) bool {
 		busID, ok := busIDOf(s, x.ID)
 		if !ok || !d.uses(&c.process, busID) {

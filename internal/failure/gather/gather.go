@@ -53,7 +53,7 @@ type Gatherer struct {
 	seen map[string]map[uint64]uint64
 	// waiting are failures that are not reported yet, and since when.
 	waiting map[string]time.Time
-	reports allowance
+	reports reportBudget
 
 	mu      sync.Mutex
 	ended   []track.Ended
@@ -72,7 +72,7 @@ type failed struct {
 func New(o Options) *Gatherer {
 	g := &Gatherer{
 		o: o, early: newEarlyReader(o.Root), processes: proc.New(o.Root), seen: map[string]map[uint64]uint64{}, waiting: map[string]time.Time{},
-		reports: allowance{}, devices: newDevices(), failed: map[model.ProcessID]*failed{},
+		reports: reportBudget{}, devices: newDevices(), failed: map[model.ProcessID]*failed{},
 	}
 	for _, k := range o.Store.List(func(int) bool { return true }) { // a predecessor saw them
 		g.countProcess(&k, k.Count)
@@ -209,7 +209,7 @@ func (g *Gatherer) add(r *failure.Record) {
 
 // announce reports a failure, unless its user has reported too many.
 func (g *Gatherer) announce(r *failure.Record, now time.Time) {
-	if !g.reports.take(r.Process.UID, now) {
+	if !g.reports.allow(r.Process.UID, now) {
 		return
 	}
 	g.mu.Lock()
@@ -219,10 +219,10 @@ func (g *Gatherer) announce(r *failure.Record, now time.Time) {
 }
 
 // A program may fail before a snapshot knows which device its chip is. Its failure
-// is reported when that is known, or after patience.
+// is reported when that is known, or after deviceTimeout.
 const (
-	maxWaiting = 64
-	patience   = 5 * time.Second
+	maxWaiting    = 64
+	deviceTimeout = 5 * time.Second
 )
 
 // report reports failures whose devices have become known.
@@ -232,7 +232,7 @@ func (g *Gatherer) report(now time.Time) {
 	g.devices.recount(s, now)
 	g.mu.Unlock()
 	for id, since := range g.waiting {
-		if late := now.Sub(since) >= patience; !late && !g.knows(s, id) {
+		if late := now.Sub(since) >= deviceTimeout; !late && !g.knows(s, id) {
 			continue
 		}
 		delete(g.waiting, id)
@@ -240,7 +240,7 @@ func (g *Gatherer) report(now time.Time) {
 			g.announce(r, now)
 		}
 	}
-	g.reports.settle(now, g.o.LeftOut)
+	g.reports.flush(now, g.o.LeftOut)
 }
 
 func place(r *failure.Record, s *model.Snapshot) {
@@ -336,7 +336,7 @@ func (g *Gatherer) makeRoom(uid int) {
 func (g *Gatherer) Fill(s *model.Snapshot) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.devices.see(s, time.Now())
+	g.devices.observe(s, time.Now())
 	for i := range s.Devices {
 		s.Devices[i].AllocationFailures = g.devices.failures(&s.Devices[i])
 	}

@@ -194,7 +194,7 @@ func TestReportedWhenPlaced(t *testing.T) {
 	if len(d.new) != 1 {
 		t.Fatal("it is reported at once")
 	}
-	d.report(time.Now().Add(patience))
+	d.report(time.Now().Add(deviceTimeout))
 	if len(d.new) != 2 {
 		t.Error("a failure on a chip that no snapshot has is never reported")
 	}
@@ -238,7 +238,7 @@ func TestOnlyDevicesThatAreOpen(t *testing.T) {
 	if v := value(d, 4); len(d.new) != 0 || v.V != 0 {
 		t.Fatalf("%d are reported, %+v", len(d.new), v)
 	}
-	d.report(time.Now().Add(patience))
+	d.report(time.Now().Add(deviceTimeout))
 	if n, ok := value(d, 3).Get(); !ok || n != 2 {
 		t.Errorf("%d are counted for the device that it has open", n)
 	}
@@ -254,7 +254,7 @@ func TestOnlyDevicesThatAreOpen(t *testing.T) {
 	forged.PID, forged.StartTicks = anothersPID, anothersStart
 	d.Ended(track.Ended{Path: "/dev/shm/b", UID: anothersUID + 1, Ledger: forged})
 	d.fromLedgers()
-	d.report(time.Now().Add(patience))
+	d.report(time.Now().Add(deviceTimeout))
 	if v := value(d, 3); v.Status != model.Absent {
 		t.Errorf("%+v after another user's ledger", v)
 	}
@@ -290,7 +290,7 @@ func TestInventedChips(t *testing.T) {
 	if len(d.devices.claims) > maxClaims || len(d.devices.counts) != 0 || len(d.devices.doubtful) != 0 {
 		t.Errorf("%d wait, %d are counted, %d in doubt", len(d.devices.claims), len(d.devices.counts), len(d.devices.doubtful))
 	}
-	d.report(time.Now().Add(patience))
+	d.report(time.Now().Add(deviceTimeout))
 	s := host()
 	s.Devices = append(s.Devices, model.Device{Index: 5, BusID: "0000:05:00.0"}) // its chips are not known
 	if d.Fill(s); s.Devices[0].AllocationFailures != model.Value[uint64](0) || s.Devices[2].AllocationFailures.Status != model.Absent {
@@ -315,11 +315,11 @@ func TestCountedWhenSeen(t *testing.T) {
 	}
 	d.Fill(host())
 	d.report(time.Now())
-	d.report(time.Now().Add(patience))
+	d.report(time.Now().Add(deviceTimeout))
 	if d.counted() != 4 || len(d.new) != 1 {
 		t.Errorf("%d are counted, %d reported", d.counted(), len(d.new))
 	}
-	d.devices.see(&model.Snapshot{}, time.Now().Add(2*remembered))
+	d.devices.observe(&model.Snapshot{}, time.Now().Add(2*remembered))
 	if len(d.devices.users) != 0 {
 		t.Errorf("%d processes are remembered", len(d.devices.users))
 	}

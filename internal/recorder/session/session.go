@@ -118,7 +118,7 @@ func New(o Options) (*Session, error) {
 	s.stream.in, s.stream.most = make(chan streamed, 64), h.Timeout
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	go s.look(ctx, h)
+	go s.poll(ctx, h)
 	return s, nil
 }
 
@@ -129,8 +129,8 @@ const Suffix = ".ttrec"
 // is ours; otherwise its sweeps are handed to us.
 func (s *Session) Follow(r *track.Reader, sweeps bool) { s.reader, s.sweeps = r, sweeps }
 
-// look takes snapshots. It has a goroutine of its own: a chip may not answer.
-func (s *Session) look(ctx context.Context, h *host.Host) {
+// poll takes snapshots. It has a goroutine of its own: a chip may not answer.
+func (s *Session) poll(ctx context.Context, h *host.Host) {
 	defer close(s.done)
 	defer h.Close()
 	var last time.Time
@@ -144,14 +144,14 @@ func (s *Session) look(ctx context.Context, h *host.Host) {
 		if err == nil && !snap.Time.Equal(last) {
 			last = snap.Time
 			if snap.Source == model.Daemon {
-				daemon.ask(ctx, h, &x, s)
+				daemon.fetch(ctx, h, &x, s)
 			}
 		} else if err == nil {
 			x.snap = nil // the daemon has made no new one
 		}
 		if x.snap != nil || x.err != nil {
 			select {
-			case s.seen <- x: // there is room, unless nobody reads any more
+			case s.seen <- x: // there is room, unless the reader has stopped
 			default:
 				select {
 				case s.seen <- x:
@@ -162,15 +162,15 @@ func (s *Session) look(ctx context.Context, h *host.Host) {
 		}
 		select {
 		case <-ctx.Done():
-			s.lookLast(&daemon)
+			s.pollLast(&daemon)
 			return
 		case <-ticker.C:
 		}
 	}
 }
 
-// lookLast asks for what failed up to the end, and how often.
-func (s *Session) lookLast(d *daemonView) {
+// pollLast asks for what failed up to the end, and how often.
+func (s *Session) pollLast(d *daemonView) {
 	if d.client == nil {
 		return
 	}
@@ -217,9 +217,9 @@ func (d *daemonView) close() {
 	}
 }
 
-// ask asks what happened, and what processes hold that it watches through the
+// fetch gets the events, and what processes hold that ttmond watches through the
 // kernel; not more often than it looks itself.
-func (d *daemonView) ask(ctx context.Context, h *host.Host, x *seen, s *Session) {
+func (d *daemonView) fetch(ctx context.Context, h *host.Host, x *seen, s *Session) {
 	if now := time.Now(); now.Before(d.next) {
 		return
 	} else {
@@ -272,14 +272,14 @@ func throughKernel(p *model.Process) bool {
 // Tick takes in what came, and writes what is old enough.
 func (s *Session) Tick(now time.Time) error {
 	s.stream.wait(now)
-	s.take()
+	s.drain()
 	s.comparing.Store(s.stream.why != nil && !s.streams(now))
 	if s.reader != nil {
 		if s.sweeps && now.Sub(s.swept) >= sweepEvery {
 			s.swept = now
 			s.Sweep(s.reader.Read(nil))
 		} else {
-			s.told(s.reader.Events(), now)
+			s.addEvents(s.reader.Events(), now)
 		}
 	}
 	if err := s.r.Flush(s.stream.settled(now)); err != nil {
@@ -297,9 +297,9 @@ func (s *Session) Sweep(found *track.Sweep) {
 	s.failures(s.ledgers.new(found), now)
 }
 
-func (s *Session) told(list []track.Told, now time.Time) {
+func (s *Session) addEvents(list []track.Told, now time.Time) {
 	s.count(list)
-	s.r.Told(list, now)
+	s.r.AddEvents(list, now)
 }
 
 func (s *Session) count(list []track.Told) {
@@ -308,14 +308,14 @@ func (s *Session) count(list []track.Told) {
 	}
 }
 
-// take takes in what came of snapshots and lines.
-func (s *Session) take() {
+// drain records the snapshots and lines that have arrived.
+func (s *Session) drain() {
 	for {
 		select {
 		case x := <-s.seen:
-			s.takeSeen(&x)
+			s.addSeen(&x)
 		case x := <-s.stream.in:
-			s.takeStream(x, time.Now())
+			s.addStreamed(x, time.Now())
 		case l := <-s.lines:
 			s.r.Output(l.at, l.Output)
 		default:
@@ -324,8 +324,8 @@ func (s *Session) take() {
 	}
 }
 
-// takeSeen takes in what one look at the host brought.
-func (s *Session) takeSeen(x *seen) {
+// addSeen takes in what one look at the host brought.
+func (s *Session) addSeen(x *seen) {
 	for _, f := range x.failures {
 		s.r.Failure(f, time.Now())
 	}
@@ -400,7 +400,7 @@ func (s *Session) End(err error) error {
 	case <-s.done:
 	case <-time.After(endAfter):
 	}
-	s.take()
+	s.drain()
 	s.failures(s.ledgers.rest(), time.Now())
 	s.r.Meta(time.Now(), s.meta)
 	err = errors.Join(err, s.r.Flush(time.Now().Add(time.Hour)), s.w.Close())

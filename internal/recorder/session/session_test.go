@@ -79,7 +79,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// slow is a host that answers late, unless nobody waits for it.
+// slow is a host that answers late, unless no caller waits for it.
 type slow struct{ moving }
 
 func (s *slow) Next(ctx context.Context) (*model.Snapshot, error) {

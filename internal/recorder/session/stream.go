@@ -80,8 +80,8 @@ func followStream(ctx context.Context, path string, in chan<- streamed) {
 	}
 }
 
-// takeStream takes in what a ttmond told.
-func (s *Session) takeStream(x streamed, now time.Time) {
+// addStreamed takes in what a ttmond told.
+func (s *Session) addStreamed(x streamed, now time.Time) {
 	switch t := &s.stream; {
 	case x.began:
 		t.on, t.why, t.looked, t.quiet = true, nil, nil, 0
@@ -135,7 +135,7 @@ func (s *Session) awaitStream() {
 	for t.on && t.upTo.Before(begun) && time.Since(begun) < max(streamEnd, t.most) {
 		select {
 		case x := <-t.in:
-			s.takeStream(x, time.Now())
+			s.addStreamed(x, time.Now())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

@@ -25,7 +25,7 @@ func TestSettled(t *testing.T) {
 		"it was heard a moment ago":   {turns: every(DrainEvery, 10), waits: true},
 		"it is silent":                {turns: every(DrainEvery, 201)},
 		"the user is patient":         {most: 20 * time.Second, turns: every(DrainEvery, 201), waits: true},
-		"nobody tells":                {off: true, turns: every(DrainEvery, 1)},
+		"no stream":                   {off: true, turns: every(DrainEvery, 1)},
 		"we were not run":             {turns: []time.Duration{DrainEvery, time.Minute, time.Minute + DrainEvery}, waits: true},
 		"we are run rarely":           {turns: every(time.Second, 5), waits: true},
 		"we were run rarely for ever": {turns: every(time.Second, 101)},

@@ -28,11 +28,11 @@ func Watch(o Options, duration time.Duration) (*Session, error) {
 	reader := track.NewReader(track.Options{Root: root, Events: true, Remove: root == (hostfs.Root{})})
 	defer reader.Close()
 	s.Follow(reader, true)
-	return s, s.End(s.untilToldTo(ctx, duration))
+	return s, s.End(s.recordUntil(ctx, duration))
 }
 
-// untilToldTo records until ctx is done or the duration is over.
-func (s *Session) untilToldTo(ctx context.Context, duration time.Duration) error {
+// recordUntil records until ctx is done or the duration is over.
+func (s *Session) recordUntil(ctx context.Context, duration time.Duration) error {
 	ticker := time.NewTicker(DrainEvery)
 	defer ticker.Stop()
 	var end <-chan time.Time // of the duration, which counts from the first snapshot

@@ -13,6 +13,7 @@ import (
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/collect"
+	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/eventlog/watch"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
@@ -25,7 +26,7 @@ import (
 
 // Host collects by itself.
 type Host struct {
-	cfg       server.Collect
+	cfg       daemon.Collect
 	root      hostfs.Root
 	collector *collect.Collector
 	log       *slog.Logger
@@ -36,9 +37,9 @@ type Host struct {
 const ledgerBytes = 128 << 20
 
 // New returns the host below a root directory.
-func New(root string, c server.Collect, conditions assess.Thresholds, log *slog.Logger) *Host {
+func New(root string, c daemon.Collect, conditions assess.Thresholds, log *slog.Logger) *Host {
 	return &Host{cfg: c, root: hostfs.At(root), log: log, collector: collect.New(hostfs.At(root), collect.Options{
-		Timeout: c.Patience.Duration, Thresholds: conditions, Ledgers: track.Options{Patience: time.Minute, Memory: budget.Limit{PerUID: ledgerBytes, All: ledgerBytes}},
+		Timeout: c.Timeout.Duration, Thresholds: conditions, Ledgers: track.Options{RunTimeout: time.Minute, Memory: budget.Limit{PerUID: ledgerBytes, All: ledgerBytes}},
 	})}
 }
 

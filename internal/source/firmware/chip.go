@@ -31,7 +31,7 @@ type chip struct {
 	noResource bool      // the PCI file may not be mapped
 	silent     bool      // a tile did not answer: none is asked until a reset
 
-	emptySince time.Time // since when nobody was seen to have the chip open
+	emptySince time.Time // since when no process was seen to have the chip open
 	heartbeat  uint32
 	wasReset   bool // since its last sample
 }
@@ -66,14 +66,14 @@ func (c *chip) set(state model.TelemetryState, cause model.TelemetryCause, now t
 	}
 }
 
-// take takes a reader's answer in.
-func (c *chip) take(r *chipread.Request, a *chipread.Response, now time.Time) {
+// apply updates the chip with a reader's answer.
+func (c *chip) apply(r *chipread.Request, a *chipread.Response, now time.Time) {
 	if a.Cause != model.ReadAllOnes {
 		c.ones = 0
 	}
 	switch a.Cause {
 	case "":
-		c.takeWords(r, a, now)
+		c.applyWords(r, a, now)
 		c.set(model.TelemetryOK, "", now)
 		return
 	case model.ReadAllOnes:
@@ -90,7 +90,7 @@ func (c *chip) take(r *chipread.Request, a *chipread.Response, now time.Time) {
 	c.set(model.TelemetryFailed, a.Cause, now)
 }
 
-func (c *chip) takeWords(r *chipread.Request, a *chipread.Response, now time.Time) {
+func (c *chip) applyWords(r *chipread.Request, a *chipread.Response, now time.Time) {
 	same := c.known != nil && c.known.Table == a.Index.Table && c.known.Data == a.Index.Data && slices.Equal(c.known.Entries, a.Index.Entries)
 	words := maps.Clone(a.Words)
 	if same {

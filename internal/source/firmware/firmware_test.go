@@ -113,7 +113,7 @@ func (b *bench) pass(d time.Duration) {
 		if h := &b.snap.Devices[0].Heartbeat; h.Known() {
 			h.V += 10
 		}
-		b.source.Look(b.snap.Host.DriverVersion.V, collect.Readable(&b.snap))
+		b.source.Sample(b.snap.Host.DriverVersion.V, collect.Readable(&b.snap))
 		b.source.Settle()
 	}
 }
@@ -169,7 +169,7 @@ func TestSamples(t *testing.T) {
 			// Its end is noted after its answer has been taken.
 			for limit := time.Now().Add(time.Minute); b.source.Own(b.pid); time.Sleep(time.Millisecond) {
 				if time.Now().After(limit) {
-					t.Fatal("a reader that has ended is still taken for one")
+					t.Fatal("a reader that has exited still counts as one")
 				}
 			}
 		})
@@ -232,7 +232,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Without root a Wormhole is opened only while somebody else has it open, or when
+// Without root a Wormhole is opened only while another process has it open, or when
 // its power-down has long come.
 func TestPowerDownIsNotLost(t *testing.T) {
 	b := newBench(t, model.Wormhole, firmware.Table)
@@ -275,7 +275,7 @@ func TestStalled(t *testing.T) {
 	b.pass(10 * time.Second)
 	b.want(model.TelemetryStalled, model.ReadStalled)
 	if !b.source.Own(b.pid) {
-		t.Error("the reader is taken for a user of the device")
+		t.Error("the reader counts as a user of the device")
 	}
 	n := b.reads()
 	b.pass(time.Hour)
@@ -315,7 +315,7 @@ func TestLateBeforeTheChip(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t, model.Wormhole, firmware.Table)
 			b.stages, b.hold = tt.stages, make(chan struct{})
-			b.source.Look(b.snap.Host.DriverVersion.V, collect.Readable(&b.snap))
+			b.source.Sample(b.snap.Host.DriverVersion.V, collect.Readable(&b.snap))
 			b.source.Close() // has its answer, not its end
 			b.want(model.TelemetryFailed, tt.want)
 			close(b.hold)

@@ -99,7 +99,7 @@ func (s *Source) follow(jobs []job, reader Reader) {
 	for i := range jobs {
 		stages, answer, err := reader.Next(time.Now().Add(s.opts.Deadline))
 		s.mu.Lock()
-		s.settle(&jobs[i], stages, &answer, err)
+		s.applyAnswer(&jobs[i], stages, &answer, err)
 		if err == nil {
 			jobs[i].chip.reader = nil
 			s.mu.Unlock()
@@ -137,16 +137,16 @@ func (s *Source) follow(jobs []job, reader Reader) {
 	}
 }
 
-// settle takes what a reader said of one chip, or why it said nothing. The
-// source's lock is held.
-func (s *Source) settle(j *job, stages string, answer *chipread.Response, err error) {
+// applyAnswer updates a chip with the answer of its reader, or with why there is
+// none. The source's lock is held.
+func (s *Source) applyAnswer(j *job, stages string, answer *chipread.Response, err error) {
 	c, r, now := j.chip, &j.request, s.opts.Now()
 	late := errors.Is(err, errLate)
 	switch {
 	case err == nil && c.wasReset:
 		c.set(model.TelemetryFailed, model.ResetWhileRead, now) // its words are of before
 	case err == nil:
-		c.take(r, answer, now)
+		c.apply(r, answer, now)
 	case late && stages == string(chipread.StageHeartbeat):
 		c.set(model.TelemetryFailed, model.ResetUnderWay, now) // the driver holds it up, not the chip
 	case late && !strings.Contains(stages, string(chipread.StageChip)):

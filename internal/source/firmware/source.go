@@ -114,9 +114,9 @@ func (s *Source) Close() {
 	s.wait.Wait()
 }
 
-// Look starts readers for those of the host's chips whose samples are due. driver
+// Sample starts readers for those of the host's chips whose samples are due. driver
 // is its release as the kernel prints it.
-func (s *Source) Look(driver string, seen []Seen) {
+func (s *Source) Sample(driver string, seen []Seen) {
 	if s.opts.Mode == Off {
 		return
 	}

@@ -87,7 +87,7 @@ func (e *emulatedReader) Next(time.Time) (string, chipread.Response, error) {
 
 // A reader process that is stopped costs one row of one chip and nothing else, for
 // an hour: the other chip is read, no second reader is started, and the stopped
-// one is nobody's user.
+// one does not count as a user.
 func TestStoppedProcess(t *testing.T) {
 	var mu sync.Mutex
 	now := time.Date(2026, 11, 16, 12, 0, 0, 0, time.UTC)
@@ -115,7 +115,7 @@ func TestStoppedProcess(t *testing.T) {
 			mu.Lock()
 			now = now.Add(5 * time.Second)
 			mu.Unlock()
-			s.Look("2.10.0", seen)
+			s.Sample("2.10.0", seen)
 			s.Settle()
 		}
 	}

@@ -8,7 +8,7 @@
 // Anybody may put a file into /dev/shm. A ledger speaks for the process that
 // has it locked, which the kernel tells (lib/ledgerfile.Holder), whatever is
 // written in it, and for no other. The lock is not inherited and ends with its
-// process, so a ledger that nobody has locked is what a dead one left. A
+// process, so a ledger without a lock is what a dead one left. A
 // program that closes all its descriptors loses the lock and lives on: before a
 // ledger counts as left behind, the process that it names is asked whether it
 // maps the file.
@@ -23,6 +23,6 @@
 //
 // # What a dead process left
 //
-// It is reported once. Its file is removed by whoever may: its user's ttmon, or
+// It is reported once. Its file is removed by a process with permission: its user's ttmon, or
 // ttmond. Ledgers of a `ttmon run` that is still there are left to it.
 package track

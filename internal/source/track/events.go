@@ -41,7 +41,7 @@ func (r *Reader) Events() (out []Told) {
 	return out
 }
 
-// drain reads what a ledger tells. One that nobody keeps any more is read once.
+// drain reads the new events of a ledger. One without a writer is read once.
 func (r *Reader) drain(f *file) *Told {
 	f.drained = f.told
 	t := &Told{Path: f.path, Ledger: f.ledger, Lost: f.lost}

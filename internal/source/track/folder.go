@@ -107,7 +107,7 @@ func (r *Reader) find(s *Sweep, users []model.ProcessID) {
 	host, err := openFolder(path)
 	switch {
 	case err == nil:
-		r.visit(s, host)
+		r.scanFolder(s, host)
 	case !errors.Is(err, fs.ErrNotExist):
 		s.fail(path, -1, fmt.Errorf("looking for ledgers: %w", err))
 	}
@@ -122,7 +122,7 @@ func (r *Reader) find(s *Sweep, users []model.ProcessID) {
 		switch {
 		case err == nil:
 			leads[id] = lead{d.inode, r.now}
-			r.visit(s, d)
+			r.scanFolder(s, d)
 		case errors.Is(err, hostfs.ErrTimeout):
 			s.fail(r.opts.Root.Path(proc.SharedMemoryPath(id.PID)), -1, fmt.Errorf("looking for ledgers: %w", err))
 		}
@@ -148,9 +148,9 @@ func (r *Reader) folderOf(id model.ProcessID) (*folder, error) {
 	return d, openErr
 }
 
-// visit opens what is new in a folder, unless it was visited in this sweep: most
+// scanFolder opens what is new in a folder, unless it was scanned in this sweep: most
 // processes have the same one. It is closed with the sweep.
-func (r *Reader) visit(s *Sweep, d *folder) {
+func (r *Reader) scanFolder(s *Sweep, d *folder) {
 	if r.folders[d.inode] != nil {
 		d.close()
 		return
@@ -162,12 +162,12 @@ func (r *Reader) visit(s *Sweep, d *folder) {
 		return
 	}
 	for _, name := range names {
-		r.meet(s, d, name)
+		r.openLedger(s, d, name)
 	}
 }
 
-// meet takes note of a ledger in a folder, and opens it if it is new.
-func (r *Reader) meet(s *Sweep, d *folder, name string) {
+// openLedger opens a ledger of a folder if it is new, and notes that it is still there.
+func (r *Reader) openLedger(s *Sweep, d *folder, name string) {
 	path := d.path + "/" + name
 	st, err := d.stat(name)
 	if err != nil {

@@ -43,8 +43,8 @@ func withShm(t *testing.T, dir string) model.ProcessID {
 	return model.ProcessID{PID: cmd.Process.Pid}
 }
 
-// A folder is listed in every sweep, whoever leads there; which folder a
-// process has is asked now and then.
+// A folder is listed in every sweep, whichever process leads there; which folder a
+// process has is checked now and then.
 func TestFoldersOfProcesses(t *testing.T) {
 	root, err := os.MkdirTemp("/dev/shm", "root-*") // memory, as a process's /dev/shm is
 	if err != nil {
@@ -100,7 +100,7 @@ func TestFoldersOfProcesses(t *testing.T) {
 }
 
 // A process may have anything mounted where its ledgers should be. What is not
-// memory is not looked at: its files may not answer, even if its folder does.
+// memory is not read: its files may not answer, even if its folder does.
 func TestFolderThatMayNotAnswer(t *testing.T) {
 	never := make(chan struct{})
 	dir := t.TempDir()
@@ -114,8 +114,8 @@ func TestFolderThatMayNotAnswer(t *testing.T) {
 	}
 }
 
-// The ledgers in a container's own /dev/shm are found, and those that nobody
-// keeps are removed there.
+// The ledgers in a container's own /dev/shm are found, and those without a
+// writer are removed there.
 func TestFolderOfAContainer(t *testing.T) {
 	own := t.TempDir()
 	if err := unix.Mount("tmpfs", own, "tmpfs", 0, ""); err != nil {
@@ -139,7 +139,7 @@ func TestFolderOfAContainer(t *testing.T) {
 	}
 }
 
-// Nobody has more ledgers read than he may, and they are found anew when there
+// No user has more ledgers read than allowed, and they are found again when there
 // is room.
 func TestTooManyLedgers(t *testing.T) {
 	if os.Getuid() != 0 {

@@ -228,7 +228,7 @@ func TestFullFileSystem(t *testing.T) {
 			t.Errorf("what could not be made is left: %v", left)
 		}
 	})
-	for name, fill := range map[string]bool{"by the ledger itself": false, "by somebody else": true} {
+	for name, fill := range map[string]bool{"by the ledger itself": false, "by another writer": true} {
 		t.Run(name, func(t *testing.T) {
 			dir := mount(t, 4<<20)
 			d, _ := driver(t, "TTMON_DIR="+dir)

@@ -32,9 +32,9 @@ type Options struct {
 	// Remove removes what dead processes of our own user left; with All, what
 	// anybody's did.
 	Remove, All bool
-	// Patience is how long the ledger of a dead process that belongs to
-	// somebody's `ttmon run` is left to that one. Zero: as long as it lives.
-	Patience time.Duration
+	// RunTimeout is how long the ledger of a dead process that belongs to a
+	// `ttmon run` is left to that one. Zero: as long as it lives.
+	RunTimeout time.Duration
 	// Events says that Events is called, before each Read and after it: the
 	// file of a process that has ended is held until its last ones are read.
 	Events bool
@@ -118,7 +118,7 @@ func (r *Reader) Read(users []model.ProcessID) *Sweep {
 	defer r.closeFolders()
 	r.find(s, users)
 	for _, f := range r.files {
-		r.look(s, f)
+		r.classify(s, f)
 	}
 	for key, f := range r.files {
 		switch {
@@ -140,7 +140,7 @@ func (r *Reader) drop(key inode) {
 	f := r.files[key]
 	f.close()
 	delete(r.files, key)
-	r.keep(f, nil)
+	r.setLedger(f, nil)
 	if u := r.users[f.uid]; u.files == 1 {
 		delete(r.users, f.uid)
 	} else {
@@ -165,8 +165,8 @@ func (s *Sweep) fail(path string, uid int, err error) {
 	}
 }
 
-// look decides what a ledger is: of a live process, left by a dead one, or none.
-func (r *Reader) look(s *Sweep, f *file) {
+// classify decides what a ledger is: of a live process, left by a dead one, or none.
+func (r *Reader) classify(s *Sweep, f *file) {
 	if f.told {
 		r.removeFileOf(f)
 		return
@@ -274,9 +274,9 @@ func ownNamespace(root hostfs.Root) uint64 {
 	return st.Ino
 }
 
-// mapsPatience is how long the list of what a process maps may take: how long
+// mapsTimeout is how long the list of what a process maps may take: how long
 // it is, the process decides.
-const mapsPatience = 100 * time.Millisecond
+const mapsTimeout = 100 * time.Millisecond
 
 // hasMapped reports whether a process maps a file. One that lives and of which that
 // cannot be told in time is believed to.
@@ -285,7 +285,7 @@ func (r *Reader) hasMapped(id model.ProcessID, file inode) bool {
 	mark := fmt.Sprintf(" %02x:%02x %d ", unix.Major(file.dev), unix.Minor(file.dev), file.ino)
 	root, does := r.opts.Root, false
 	look := func() {
-		mentioned, err := proc.MapsMention(root, id.PID, time.Now().Add(mapsPatience), mark)
+		mentioned, err := proc.MapsMention(root, id.PID, time.Now().Add(mapsTimeout), mark)
 		does = mentioned || errors.Is(err, proc.ErrMapsUnread)
 	}
 	if r.opts.Guard == nil {
@@ -304,11 +304,11 @@ func (r *Reader) belongsToRun(f *file) bool {
 	if !ok {
 		return false
 	}
-	if r.opts.Patience > 0 && r.now.Sub(f.deadAt) > r.opts.Patience {
+	if r.opts.RunTimeout > 0 && r.now.Sub(f.deadAt) > r.opts.RunTimeout {
 		return false
 	}
 	if f.ledger.PIDNamespace != ownNamespace(r.opts.Root) {
-		return r.opts.Patience > 0
+		return r.opts.RunTimeout > 0
 	}
 	st, err := proc.ReadStat(r.opts.Root, pid)
 	return err == nil && !st.Gone() && st.Start == start
@@ -318,7 +318,7 @@ func (r *Reader) belongsToRun(f *file) bool {
 // the file is there.
 func (r *Reader) removeFileOf(f *file) {
 	if r.opts.Remove && f.seen == r.seq && (r.opts.All || f.uid == os.Geteuid()) {
-		_ = f.remove() // where we may not, somebody else will
+		_ = f.remove() // where we may not, another ttmon will
 	}
 }
 

@@ -70,7 +70,7 @@ func reportForever(dir string) {
 		panic(err)
 	}
 	rng, taken := rand.New(rand.NewPCG(1, 2)), map[uint64]bool{}
-	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); { // should nobody kill it
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); { // should no test kill it
 		address := rng.Uint64N(512) * 4096
 		if taken[address] {
 			err = list.Freed(address)

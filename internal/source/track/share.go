@@ -61,8 +61,8 @@ func (r *Reader) add(f *file) {
 	r.users[f.uid].files++
 }
 
-// keep replaces the copy of a ledger; nil: there is none.
-func (r *Reader) keep(f *file, l *ledgerfile.Ledger) {
+// setLedger replaces the copy of a ledger; nil: there is none.
+func (r *Reader) setLedger(f *file, l *ledgerfile.Ledger) {
 	change := int64(0)
 	if f.ledger != nil {
 		change -= int64(f.ledger.Memory)
@@ -100,12 +100,12 @@ func (r *Reader) load(f *file) error {
 	}
 	l, err := r.copy.Read(f.fd)
 	if errors.Is(err, ledgerfile.ErrTooLarge) {
-		r.keep(f, nil) // what was read of it before is too much, too
+		r.setLedger(f, nil) // what was read of it before is too much, too
 	}
 	if err != nil {
 		return err
 	}
-	r.keep(f, l)
+	r.setLedger(f, l)
 	f.epoch = l.Epoch
 	return nil
 }

@@ -101,10 +101,10 @@ func TestForgedLedgers(t *testing.T) {
 	}
 	defer dead.Wait() // a zombie until then: it maps nothing
 	forged := t.TempDir()
-	const nobody = 65534
-	forge(t, forged, image, nobody, 1)
-	forge(t, forged, image, nobody, os.Getpid())
-	forge(t, forged, image, nobody, dead.Process.Pid)
+	const other = 65534
+	forge(t, forged, image, other, 1)
+	forge(t, forged, image, other, os.Getpid())
+	forge(t, forged, image, other, dead.Process.Pid)
 	r := NewReader(Options{Dir: forged})
 	defer r.Close()
 	if s := r.Read(nil); len(s.Processes) > 0 || len(s.Ended) != 1 || len(s.Failures) != 2 {
@@ -112,7 +112,7 @@ func TestForgedLedgers(t *testing.T) {
 	}
 
 	// The live process has locked its ledger; the file becomes another's.
-	if err := os.Chown(path, nobody, nobody); err != nil {
+	if err := os.Chown(path, other, other); err != nil {
 		t.Fatal(err)
 	}
 	own := NewReader(Options{Dir: dir})

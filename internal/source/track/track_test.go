@@ -183,7 +183,7 @@ func TestFork(t *testing.T) {
 	if child.Ledger.Lists[1].Live.Bytes != 128 || child.Ledger.Chips[0].ID != 5 {
 		t.Errorf("the child's ledger: %+v", child.Ledger)
 	}
-	if err := d.Tell("abandon"); err != nil { // the child; the parent goes on
+	if err := d.Tell("abandon"); err != nil { // the child; the parent continues
 		t.Fatal(err)
 	}
 	if got, err := d.Answer(); err != nil || got != "ok" {
@@ -228,7 +228,7 @@ func TestClosedDescriptors(t *testing.T) {
 	}
 }
 
-// A file that somebody made up speaks for nobody.
+// A forged file speaks for no process.
 func TestForgery(t *testing.T) {
 	d, dir := driver(t)
 	do(t, d, "1", "list 77 0")

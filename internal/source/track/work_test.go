@@ -217,7 +217,7 @@ func TestCommandQueues(t *testing.T) {
 				}
 			}
 			used(0)
-			// On one queue only: in mock mode the other one does not let go of the device.
+			// On one queue only: in mock mode the other one does not release the device.
 			step(t, f.Job, ttnn.Step{"do": "add", "name": "c", "of": []string{"a", "a"}, "queue": 1})
 			used(2)
 			claims := (&Sweep{Processes: []Process{find(t, f.reader, f.PID)}}).Claims()
@@ -262,7 +262,7 @@ func TestSubDevices(t *testing.T) {
 	}
 }
 
-// TestSettledQueues: work that nobody has waited for is not forgotten because
+// TestSettledQueues: work that was not waited for is not forgotten because
 // another queue was waited for.
 func TestSettledQueues(t *testing.T) {
 	f := startFedWith(t, ttnn.Newest, 1, 1, ttnn.Step{"queues": 2})
@@ -326,7 +326,7 @@ func TestHostWaits(t *testing.T) {
 	var host model.HostWork
 	for end := time.Now().Add(time.Minute); host.WaitingSince.IsZero(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("nobody is seen to wait")
+			t.Fatal("no thread is seen to wait")
 		}
 		host = hostWork(&find(t, f.reader, f.PID).Work.Host)
 	}

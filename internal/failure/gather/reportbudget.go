@@ -24,15 +24,15 @@ type reported struct {
 	leftOut uint64 // failures that were not reported since
 }
 
-// allowance bounds what each user reports.
-type allowance map[int]*reported
+// reportBudget bounds what each user reports.
+type reportBudget map[int]*reported
 
-// take reports whether one more failure of a user may be reported.
-func (a allowance) take(uid int, now time.Time) bool {
+// allow reports whether one more failure of a user may be reported.
+func (a reportBudget) allow(uid int, now time.Time) bool {
 	u := a[uid]
 	if u == nil {
 		if len(a) >= maxReporters && uid != otherUsers {
-			return a.take(otherUsers, now)
+			return a.allow(otherUsers, now)
 		}
 		u = &reported{Meter: budget.Meter{Part: reportPart}}
 		a[uid] = u
@@ -49,9 +49,9 @@ func (u *reported) free(now time.Time) bool {
 	return u.Spent(now)+reportCost <= reportBurst*reportCost
 }
 
-// settle says how many failures of each user were left out, once it may report
+// flush reports how many failures of each user were left out, once it may report
 // again, and forgets users that have reported nothing for long.
-func (a allowance) settle(now time.Time, say func(uid int, n uint64)) {
+func (a reportBudget) flush(now time.Time, say func(uid int, n uint64)) {
 	for uid, u := range a {
 		if u.leftOut > 0 && u.free(now) {
 			u.Add(reportCost, now)

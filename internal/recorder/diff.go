@@ -11,12 +11,12 @@ import (
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
-// placeOf tells the tag, the number and the lines of a site of the producer.
+// placeOf returns the tag, the number and the lines of a site of the producer.
 type placeOf func(site uint32) (tag string, node uint32, stack []ledgerfile.Frame)
 
-// look compares what a process holds now with what it held at the last look.
-// What is new came when its block says; what is gone went by now.
-func (r *Recorder) look(p *process, state *blocks.Process, place placeOf, now time.Time) {
+// diff records the difference between what a process holds now and at the last poll.
+// New blocks have their own time; those that are gone were freed by now.
+func (r *Recorder) diff(p *process, state *blocks.Process, place placeOf, now time.Time) {
 	seen := map[uint64]bool{}
 	for _, a := range state.Allocators {
 		for i, x := range a.Lists {
@@ -30,7 +30,7 @@ func (r *Recorder) look(p *process, state *blocks.Process, place placeOf, now ti
 				r.lastID++
 				l.def.ID, l.def.Chips = r.lastID, slices.Clone(a.Chips)
 				p.lists[key] = l
-				r.changed(l, r.begun) // its blocks may be older than this look
+				r.changed(l, r.begun) // its blocks may be older than this poll
 			} else if !slices.Equal(l.def.Chips, a.Chips) || l.def.Cut != x.Cut {
 				l.def.Chips, l.def.Cut = slices.Clone(a.Chips), x.Cut
 				r.changed(l, now)
