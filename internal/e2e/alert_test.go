@@ -82,7 +82,7 @@ func alerting(t *testing.T, h *sim.Host, r http.Handler, rules string) *daemon {
 	web := httptest.NewServer(r)
 	t.Cleanup(web.Close)
 	config := filepath.Join(t.TempDir(), "ttmond.toml")
-	text := fmt.Sprintf("[collect]\ninterval = '250ms'\npatience = '20s'\n[alerts]\nrecord = '10m'\ninterval = '500ms'\nrules = %q\n[[alerts.webhook]]\nurl = %q\n", rules, web.URL)
+	text := fmt.Sprintf("[collect]\ninterval = '250ms'\ntimeout = '20s'\n[alerts]\nrecord = '10m'\ninterval = '500ms'\nrules = %q\n[[alerts.webhook]]\nurl = %q\n", rules, web.URL)
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}

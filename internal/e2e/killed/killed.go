@@ -58,7 +58,7 @@ func Loop(ctx context.Context, o Options) (Result, error) {
 		return Result{}, err
 	}
 	defer os.RemoveAll(dir)
-	config := fmt.Sprintf("[collect]\ninterval = '%v'\npatience = '20s'\n", o.Interval)
+	config := fmt.Sprintf("[collect]\ninterval = '%v'\ntimeout = '20s'\n", o.Interval)
 	if err := os.WriteFile(filepath.Join(dir, "ttmond.toml"), []byte(config), 0o600); err != nil {
 		return Result{}, err
 	}

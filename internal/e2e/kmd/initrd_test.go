@@ -47,7 +47,7 @@ func initrd(path, module string, arch model.Arch) error {
 	a.add("arch", 0o100644, []byte(arch))
 	a.add("etc/ttmon", 0o040755, nil)
 	// An emulated processor on a busy host is slow, and a late reader is one that stalls.
-	a.add("etc/ttmon/ttmond.toml", 0o100644, []byte("[collect]\npatience = \"1m\"\n"))
+	a.add("etc/ttmon/ttmond.toml", 0o100644, []byte("[collect]\ntimeout = \"1m\"\n"))
 	a.add("TRAILER!!!", 0, nil)
 	return os.WriteFile(path, a.Bytes(), 0o644)
 }
