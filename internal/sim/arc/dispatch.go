@@ -108,10 +108,10 @@ func (d *Dispatch) control(offset int) uint32 {
 		b = binary.LittleEndian.AppendUint32(b, core)
 	}
 	b = binary.LittleEndian.AppendUint16(b, d.Workers)
-	return word(b, offset)
+	return wordAt(b, offset)
 }
 
-func word(b []byte, offset int) uint32 {
+func wordAt(b []byte, offset int) uint32 {
 	b = append(b, 0, 0, 0, 0)
 	if offset < 0 || offset+4 > len(b) {
 		return 0
@@ -126,7 +126,7 @@ func (d *Dispatch) core(address uint64, b []byte) uint32 {
 	if address < uint64(d.L1) {
 		return 0
 	}
-	return word(b, int(min(address-uint64(d.L1), 1<<20)))
+	return wordAt(b, int(min(address-uint64(d.L1), 1<<20)))
 }
 
 func (d *Dispatch) dispatchCore() []byte {

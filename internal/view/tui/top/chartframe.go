@@ -13,9 +13,9 @@ import (
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-// drawTitle writes what a chart shows into its frame: the metric, its unit
+// drawChartTitle writes what a chart shows into its frame: the metric, its unit
 // and the lines.
-func (a *chartArea) drawTitle(s *State, frame cells.Area, sp spec, c *chart.Chart, unit string, per float64, index int) {
+func (a *chartArea) drawChartTitle(s *State, frame cells.Area, sp spec, c *chart.Chart, unit string, per float64, index int) {
 	style := cells.Text
 	if index == a.sel && (s.focus == charts || s.page != nil) {
 		style = cells.Selected

@@ -269,7 +269,7 @@ func (a *chartArea) drawChart(s *State, frame cells.Area, sp spec, index int, bo
 		a.drawHeat(s, below, sp, &c)
 		c.DrawMarks(below)
 	}
-	a.drawTitle(s, frame, sp, &c, unit, per, index)
+	a.drawChartTitle(s, frame, sp, &c, unit, per, index)
 	if bottom { // above others, the next title stands there
 		a.drawTimes(s, frame.Sub(1, frame.H-1, frame.W-2, 1), &c, win)
 	}
