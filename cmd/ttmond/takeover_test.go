@@ -228,7 +228,7 @@ func TestTakeoverWithoutPredecessor(t *testing.T) {
 }
 
 // Another user cannot take the place of a daemon.
-func TestTakeoverByAStranger(t *testing.T) {
+func TestTakeoverByAnotherUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to become another user")
 	}

@@ -254,24 +254,28 @@ func TestBuffers(t *testing.T) {
 		"/v1/processes/7/buffers?device=1&pool=l1":     "300 of 1, 300",
 		"/v1/processes/7/buffers?pool=kernel&start=99": "20 of 1, 20",
 	} {
-		v := h.tree(path)
-		var sizes []string
-		for _, b := range v["buffers"].([]any) {
-			sizes = append(sizes, fmt.Sprint(b.(map[string]any)["size_bytes"]))
-		}
-		if got := fmt.Sprintf("%s of %v, %v", strings.Join(sizes, " "), v["total"], v["total_bytes"]); got != want {
-			t.Errorf("%s: %s, want %s", path, got, want)
-		}
+		t.Run(path, func(t *testing.T) {
+			v := h.tree(path)
+			var sizes []string
+			for _, b := range v["buffers"].([]any) {
+				sizes = append(sizes, fmt.Sprint(b.(map[string]any)["size_bytes"]))
+			}
+			if got := fmt.Sprintf("%s of %v, %v", strings.Join(sizes, " "), v["total"], v["total_bytes"]); got != want {
+				t.Errorf("%s: %s, want %s", path, got, want)
+			}
+		})
 	}
 	for path, want := range map[string]int{
 		"/v1/processes/8/buffers": 404, "/v1/processes/x/buffers": 400, "/v1/processes/7/buffers?start=1": 404,
 		"/v1/processes/7/buffers?limit=0": 400, "/v1/processes/7/buffers?pool=gold": 400,
 		"/v1/processes/7/buffers?sort=colour": 400, "/v1/processes/7/buffers?device=-1": 400,
 	} {
-		status, body := h.get(path)
-		if status != want || !strings.Contains(body, `"error":`) {
-			t.Errorf("%s: status %d, want %d: %s", path, status, want, body)
-		}
+		t.Run(path, func(t *testing.T) {
+			status, body := h.get(path)
+			if status != want || !strings.Contains(body, `"error":`) {
+				t.Errorf("%s: status %d, want %d: %s", path, status, want, body)
+			}
+		})
 	}
 }
 

@@ -49,26 +49,28 @@ func TestProcessPast(t *testing.T) {
 		"changes only": {0, "-20s≥1 -1s≥2 0s≥2"},
 		"both":         {1, "-1m0s≥9 -50s≥9 -40s≥9 -30s≥1 -1s≥2 0s≥2"},
 	} {
-		start := end.Add(-time.Duration(c.minutes) * time.Minute)
-		if c.minutes == 0 {
-			start = end.Add(-20 * time.Second)
-		}
-		q := url.Values{"start": {start.Format(time.RFC3339)}, "end": {end.Format(time.RFC3339)}, "points": {"60"}, "start_ticks": {"1"}}
-		status, body := h.get("/v1/processes/7/history?" + q.Encode())
-		var a pastAnswer
-		if err := json.Unmarshal([]byte(body), &a); err != nil || status != 200 {
-			t.Fatalf("status %d, %v: %s", status, err, body)
-		}
-		got := ""
-		for i, p := range a.Points {
-			if i > 0 {
-				got += " "
+		t.Run(name, func(t *testing.T) {
+			start := end.Add(-time.Duration(c.minutes) * time.Minute)
+			if c.minutes == 0 {
+				start = end.Add(-20 * time.Second)
 			}
-			d := p.Devices[0].Pools["dram"]
-			got += fmt.Sprint(p.Time.Sub(end)) + map[string]string{"at_least": "≥"}[d.Bound] + fmt.Sprint(d.Bytes)
-		}
-		if got != c.want || a.Since == nil || !a.Since.Equal(end.Add(-30*time.Second)) || a.Step != 0 {
-			t.Errorf("%s: %q since %v, want %q", name, got, a.Since, c.want)
-		}
+			q := url.Values{"start": {start.Format(time.RFC3339)}, "end": {end.Format(time.RFC3339)}, "points": {"60"}, "start_ticks": {"1"}}
+			status, body := h.get("/v1/processes/7/history?" + q.Encode())
+			var a pastAnswer
+			if err := json.Unmarshal([]byte(body), &a); err != nil || status != 200 {
+				t.Fatalf("status %d, %v: %s", status, err, body)
+			}
+			got := ""
+			for i, p := range a.Points {
+				if i > 0 {
+					got += " "
+				}
+				d := p.Devices[0].Pools["dram"]
+				got += fmt.Sprint(p.Time.Sub(end)) + map[string]string{"at_least": "≥"}[d.Bound] + fmt.Sprint(d.Bytes)
+			}
+			if got != c.want || a.Since == nil || !a.Since.Equal(end.Add(-30*time.Second)) || a.Step != 0 {
+				t.Errorf("%s: %q since %v, want %q", name, got, a.Since, c.want)
+			}
+		})
 	}
 }

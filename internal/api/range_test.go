@@ -76,9 +76,11 @@ func TestRangeRefuses(t *testing.T) {
 		"metric=power.draw&start=2026-01-15T12:00:00Z&end=2026-11-15T11:00:00Z&step=1s": "longer",
 		"metric=" + strings.Repeat("power.draw,", 9):                                    "more than 8",
 	} {
-		if status, body := h.get("/v1/range?" + query); status != 400 || !strings.Contains(body, want) {
-			t.Errorf("%s: status %d, %s", query, status, body)
-		}
+		t.Run(query, func(t *testing.T) {
+			if status, body := h.get("/v1/range?" + query); status != 400 || !strings.Contains(body, want) {
+				t.Errorf("%s: status %d, %s", query, status, body)
+			}
+		})
 	}
 	if len(a.exprs) > 0 {
 		t.Errorf("the history was asked %q", a.exprs)

@@ -29,9 +29,11 @@ func TestParseHiding(t *testing.T) {
 		"another":      {"23 28 0:22 / /mnt/proc rw - proc proc rw,hidepid=2\n", Hiding{0, -1}},
 		"broken":       {"23 28\n - proc\n\n", Hiding{0, -1}},
 	} {
-		if got := ParseHiding([]byte(before + c.line)); got != c.want {
-			t.Errorf("%s: %+v, want %+v", name, got, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := ParseHiding([]byte(before + c.line)); got != c.want {
+				t.Errorf("%s: %+v, want %+v", name, got, c.want)
+			}
+		})
 	}
 }
 
@@ -64,9 +66,11 @@ func TestViewpoint(t *testing.T) {
 		"not in it":      {Hiding{1, 28}, alice, viewpoint{1, 1000}},
 		"user unknown":   {Hiding{1, 0}, caller{}, viewpoint{1, -1}},
 	} {
-		if got := c.h.viewpoint(c.c); got != c.want {
-			t.Errorf("%s: %+v, want %+v", name, got, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := c.h.viewpoint(c.c); got != c.want {
+				t.Errorf("%s: %+v, want %+v", name, got, c.want)
+			}
+		})
 	}
 }
 

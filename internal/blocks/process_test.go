@@ -66,14 +66,16 @@ func TestExact(t *testing.T) {
 		"late": func(p *Process) { p.Late = true },
 		"lost": func(p *Process) { p.Lost = 1 },
 	} {
-		p := sample()
-		p.Allocators[0].Lists[1].Clear()
-		if !p.Exact() {
-			t.Fatal("not exact although all is known")
-		}
-		if change(p); p.Exact() {
-			t.Errorf("exact although %s", what)
-		}
+		t.Run(what, func(t *testing.T) {
+			p := sample()
+			p.Allocators[0].Lists[1].Clear()
+			if !p.Exact() {
+				t.Fatal("not exact although all is known")
+			}
+			if change(p); p.Exact() {
+				t.Errorf("exact although %s", what)
+			}
+		})
 	}
 	a := sample().Allocators[0]
 	if lists := a.Pool(model.L1); len(lists) != 1 || lists[0].Origin != Late {

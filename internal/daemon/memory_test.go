@@ -34,8 +34,10 @@ func TestCgroupLimit(t *testing.T) {
 		"8:memory:/not/there":                   9223372036854771712,
 		"nonsense":                              math.MaxInt64,
 	} {
-		if got := cgroupLimit(root, line); got != want {
-			t.Errorf("%s: %d, want %d", line, got, want)
-		}
+		t.Run(line, func(t *testing.T) {
+			if got := cgroupLimit(root, line); got != want {
+				t.Errorf("%s: %d, want %d", line, got, want)
+			}
+		})
 	}
 }

@@ -17,9 +17,11 @@ func TestConstantPages(t *testing.T) {
 		"nonsense-nonsense r-xp 0 0 0 /usr/bin/ttmond":                                               false,
 		"": false,
 	} {
-		if _, _, ok := constantPages(line, exe); ok != want {
-			t.Errorf("%q: %v", line, ok)
-		}
+		t.Run(line, func(t *testing.T) {
+			if _, _, ok := constantPages(line, exe); ok != want {
+				t.Errorf("%q: %v", line, ok)
+			}
+		})
 	}
 	if from, to, _ := constantPages("00400000-01a00000 r-xp 00000000 fe:00 123 /usr/bin/ttmond", exe); from != 0x400000 || to != 0x1a00000 {
 		t.Errorf("%x to %x", from, to)

@@ -17,9 +17,11 @@ func TestParseTensor(t *testing.T) {
 		"[1,-2] bfloat16":              nil,
 		"[1,2,3,4,5,6,7,8,9] bfloat16": nil,
 	} {
-		if diff := cmp.Diff(want, ParseTensor(text)); diff != "" {
-			t.Errorf("%q: %s", text, diff)
-		}
+		t.Run(text, func(t *testing.T) {
+			if diff := cmp.Diff(want, ParseTensor(text)); diff != "" {
+				t.Errorf("%q: %s", text, diff)
+			}
+		})
 	}
 }
 

@@ -76,10 +76,12 @@ func TestConfigMistakes(t *testing.T) {
 		"[log]\nlevel = \"loud\"\n":                                     "log.level: \"loud\"",
 		"[log]\nformat = \"xml\"\n":                                     "log.format: \"xml\"",
 	} {
-		_, err := Configure(Options{File: write(t, text)})
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: error %v, want one with %q", text, err, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			_, err := Configure(Options{File: write(t, text)})
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: error %v, want one with %q", text, err, want)
+			}
+		})
 	}
 	if _, err := Configure(Options{File: "/no/such/file"}); err == nil || !strings.Contains(err.Error(), "/no/such/file") {
 		t.Errorf("missing file: %v", err)

@@ -44,9 +44,11 @@ func TestFramesThatAreNone(t *testing.T) {
 		strings.Repeat("x", 100) + "\n": ErrFrame,
 		"HTTP/1.1 400 Bad Request\r\n":  ErrFrame,
 	} {
-		if _, _, err := NewReader(strings.NewReader(in)).Next(); !errors.Is(err, want) {
-			t.Errorf("%q: %v, want %v", in, err, want)
-		}
+		t.Run(in, func(t *testing.T) {
+			if _, _, err := NewReader(strings.NewReader(in)).Next(); !errors.Is(err, want) {
+				t.Errorf("%q: %v, want %v", in, err, want)
+			}
+		})
 	}
 }
 

@@ -250,9 +250,11 @@ func TestForgery(t *testing.T) {
 		"folder":  func(p string) error { return os.Mkdir(p, 0o700) },
 		"garbage": func(p string) error { return os.WriteFile(p, []byte(strings.Repeat("garbage ", 1000)), 0o600) },
 	} {
-		if err := make(filepath.Join(dir, ledgerfile.Prefix+name)); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := make(filepath.Join(dir, ledgerfile.Prefix+name)); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	r := NewReader(Options{Dir: dir})
 	defer r.Close()

@@ -163,9 +163,11 @@ func TestNameInPath(t *testing.T) {
 		"/a/operations/x.cpp":                                       "x.cpp",
 		"":                                                          "",
 	} {
-		if got := nameInPath(path); got != want {
-			t.Errorf("%q: %q, want %q", path, got, want)
-		}
+		t.Run(path, func(t *testing.T) {
+			if got := nameInPath(path); got != want {
+				t.Errorf("%q: %q, want %q", path, got, want)
+			}
+		})
 	}
 }
 
