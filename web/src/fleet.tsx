@@ -299,6 +299,7 @@ function HeatMap(p: { fleet: Fleet; hosts: Host[] }) {
       <div
         ref={scroll}
         class="fleet"
+        style={{ "--rows": (p.hosts.length + 1) * rowHeight + 4 + "px" }}
         tabIndex={0}
         role="listbox"
         aria-label={`${p.hosts.length} hosts, the worst first; arrows choose one`}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/ttmon/ttmon/internal/e2e/programs"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/sim"
 )
@@ -90,6 +91,25 @@ func walk(t *testing.T, n *node, l look, pid, picture, source string) {
 		b.fitsWidth(path)
 		b.accessible(path, source)
 		b.shoot(fmt.Sprintf(picture, view))
+	}
+}
+
+// TestFleetLooks: the page of a fleet at every width and in every colour, with a
+// Galaxy in which a chip hangs.
+func TestFleetLooks(t *testing.T) {
+	source := axe(t)
+	good := newNode(t, sim.Options{Boards: "4xn150"})
+	bad := newNode(t, sim.Options{Boards: "galaxy-wormhole"})
+	bad.ctl("hang", "17")
+	url := serveFleet(t, programs.Prometheus(t, strings.TrimPrefix(good.url, "http://"), strings.TrimPrefix(bad.url, "http://")))
+	for name, l := range looks {
+		t.Run(name, func(t *testing.T) {
+			b := open(t, l, url)
+			b.until("the hang is known", `document.querySelector(".fleetsums")?.textContent.includes("1 hung") && document.querySelectorAll(".hostdetail li").length === 32`)
+			b.fitsWidth("the fleet")
+			b.accessible("the fleet", source)
+			b.shoot("fleet-" + name)
+		})
 	}
 }
 
