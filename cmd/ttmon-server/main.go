@@ -129,7 +129,7 @@ func (f *flags) run(ctx context.Context, cfg server.Config) error {
 	if cfg.Daemon != "" {
 		host = follow.New(cfg.Daemon, log)
 	} else {
-		own := func() *local.Host { return local.New(cfg.Root, cfg.Collect, cfg.Conditions, log) }
+		own := func() *local.Host { return local.New(cfg.Root, cfg.StateDir, cfg.Collect, cfg.Conditions, log) }
 		paths := client.SocketPaths(os.Getenv("XDG_RUNTIME_DIR"))
 		if cfg.Root != "/" {
 			paths = nil // a ttmond of this host knows another root

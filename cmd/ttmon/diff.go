@@ -28,9 +28,11 @@ func newDiff(a *app) *cobra.Command {
 or any two of these; with one run, it and the median of the last five of the same
 user and command before it. A verdict comes first, then the figures that differ:
 peaks and means of memory, duration, energy, heat, throttled time, PCIe bytes, busy
-time, failed allocations, what was left; devices by number and name. Where both are
-recordings with allocations, the lines of code that differ follow, by the most that
-each of them held.
+time, failed allocations, what was left; devices by number and name. The lines of code
+that differ follow, and the operations that took longer or shorter, where they are
+known of both: lines of recordings with allocations, by the most that each held, and
+of your own runs under ttmon run --stacks, by what each held at the peak, which ttmond
+keeps for you and root.
 
 A recording (FILE of ttmon record or ttmon run) stands for one program: that of its
 command, else that of the same command as the other side, else the one that held the

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/replay"
 	"github.com/ttmon/ttmon/internal/runs"
@@ -69,12 +72,42 @@ func (d *diffCmd) compareRuns(args []string) error {
 			}
 		}
 	}
+	d.addLines(ctx, sides)
 	c := compare.Compare(sides[0], sides[1])
 	runwords.Complete(c)
 	if err := d.printComparison(c); err != nil {
 		return err
 	}
 	return check(c, conditions)
+}
+
+// addLines completes sides that are runs with their lines of code, which ttmond keeps
+// for the users of processes, or this user's own ttmon-server where no ttmond runs.
+// What cannot be asked for is not known.
+func (d *diffCmd) addLines(ctx context.Context, sides []*compare.Side) {
+	if d.where.Direct {
+		return
+	}
+	h, err := host.Open(d.where)
+	if err != nil {
+		return
+	}
+	defer h.Close()
+	path := cmp.Or(h.Socket(), h.Server())
+	if path == "" {
+		return
+	}
+	c := client.New(path)
+	defer c.Close()
+	for _, s := range sides {
+		if s.Recorded {
+			continue
+		}
+		s.AddLines(func(p *runs.Process) (runs.ProcessLines, bool) {
+			l, err := c.Lines(ctx, p)
+			return l, err == nil
+		})
+	}
 }
 
 func (d *diffCmd) conditions() (list []compare.Condition, err error) {
@@ -160,16 +193,16 @@ func (d *diffCmd) recordedSide(r *recording.Reader, name string, until time.Time
 	if !ok {
 		return nil, exit.With(exit.NoDevice, "%s: no program used a device in it", name)
 	}
-	l, err := lines.Of(r, found.Until, &run)
+	l, err := lines.Of(r, found.Until, &run, found.Chips)
 	if err != nil {
 		return nil, exit.With(exit.Internal, "%s: %w", name, err)
 	}
 	if l != nil {
-		lines.Raise(&run, l, found.Chips)
+		lines.Raise(&run, l)
 	}
 	s, err := compare.NewSide(name, run)
 	if err == nil {
-		s.Lines = l
+		s.Lines, s.Recorded = l, true
 	}
 	return s, err
 }

@@ -169,6 +169,11 @@ func calls() []described {
 		{method: "GET", path: "/v1/allocations", kind: "application/x-ndjson", help: "every allocation and free of processes that are watched through the kernel, as it happens, line by line: what a process holds (state), then its numbered changes, each [kind, ns after time, list, address, bytes of each bank, bytes asked for] with kind 1 taken, 2 given back, 3 list cleared, 4 list closed, 5 list defined, 6 events lost in all, 7 watched late, 8 ended; up_to: all that happened before was told. Who is too slow gets a state with how many were missed. For the users of the processes and root", params: []param{
 			{name: "pid", help: "of this process only; may be given again"},
 		}},
+		{method: "GET", path: "/v1/lines", part: "lines", help: "the lines of code of a process that held the most device memory when it held the most of each pool, also after it has exited, where libttmon knew its call sites; for its user and root", answer: runs.ProcessLines{}, params: []param{
+			{name: "pid", help: "of the process", required: true},
+			{name: "start", help: "its start_ticks", required: true},
+			{name: "since", help: "when it began: pids and start_ticks repeat from boot to boot"},
+		}},
 		{method: "GET", path: "/v1/failures", part: "failures", help: "the last allocations that failed, of the caller's programs; root sees all", answer: schemaOnly{}},
 		{method: "GET", path: "/v1/failures/{id}", part: "failures", help: "one of them: the request, the allocator as it was, why it failed and what would have made it fit; for its user and root", answer: schemaOnly{}, params: []param{
 			failureParam,

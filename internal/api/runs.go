@@ -91,6 +91,8 @@ func (s *Server) compareRuns(w unixhttp.Writer, r *unixhttp.Request) {
 		fail(w, unixhttp.StatusNotFound, "%v", err)
 		return
 	}
+	s.addLines(r, before)
+	s.addLines(r, after)
 	c := compare.Compare(before, after)
 	runwords.Complete(c)
 	answer(w, unixhttp.StatusOK, c)

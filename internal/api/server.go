@@ -82,6 +82,9 @@ type Options struct {
 	Elsewhere string
 	// Failures are the failed allocations that are kept; nil: none are.
 	Failures Failures
+	// Lines are the lines of code of a process that began at a time, at its peak;
+	// nil: they are not known.
+	Lines func(id model.ProcessID, began time.Time) (LinesOf, bool)
 	// Recording tells that it is no host but a recording that is played.
 	Recording bool
 	Log       *slog.Logger // nil discards
@@ -225,6 +228,9 @@ func (s *Server) handler() unixhttp.Handler {
 		mux.HandleFunc("GET /v1/failures/{id}", s.failure)
 		mux.HandleFunc("GET /v1/failures/{id}/page", s.failurePage)
 		mux.HandleFunc("GET /v1/failures/{id}/file", s.failureFile)
+	}
+	if s.opt.Lines != nil {
+		mux.HandleFunc("GET /v1/lines", s.lines)
 	}
 	if s.opt.Stale != nil {
 		mux.HandleFunc("GET /v1/stale", s.stale)

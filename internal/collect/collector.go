@@ -40,6 +40,9 @@ type Options struct {
 	Ledgers track.Options
 	// Ended is called, where it is not nil, with each of those, once.
 	Ended func(track.Ended)
+	// Exited is called, where it is not nil, with the last ledger of each process
+	// that has exited, in good order or not, once.
+	Exited func(track.Exited)
 	// Origin is who makes the snapshots; empty stands for model.Direct.
 	Origin model.Origin
 	// Pods and Alerts are what else is known about the host at the moment of a
@@ -57,9 +60,6 @@ type Options struct {
 	// known is false where its log cannot be read. nil: it is not asked, and control
 	// groups are.
 	OOMKills func() (list []model.OOMKill, known bool)
-	// Exits are the latest exits that the kernel reported, of any process; nil:
-	// it reports none.
-	Exits func() []model.Exit
 }
 
 // DefaultTimeout is such that a command answers within a second.
@@ -89,6 +89,7 @@ type Collector struct {
 
 	sources  []Source
 	ended    func(track.Ended)
+	exited   func(track.Exited)
 	origin   model.Origin
 	pods     func() []model.PodClaim
 	alerts   func() []model.Alert
@@ -128,7 +129,7 @@ func New(root hostfs.Root, opts Options) *Collector {
 		telemetry: opts.Telemetry,
 		links:     newLinks(root),
 		log:       opts.Log,
-		exits:     exits{root: root, sources: opts.Exits, pidfds: pidfds{root: root}, oom: oomWatch{root: root, kills: opts.OOMKills}},
+		exits:     exits{root: root, pidfds: pidfds{root: root}, oom: oomWatch{root: root, kills: opts.OOMKills}},
 	}
 	if c.telemetry == nil {
 		c.telemetry = noTelemetry{}
@@ -138,11 +139,12 @@ func New(root hostfs.Root, opts Options) *Collector {
 	c.openings = openings{processes: c.processes, known: map[openingKey]opening{}}
 	c.regions = shm.NewReader(shm.Options{Root: root, Capacity: c.chips.capacity, FullScan: opts.FullScan, SearchTime: c.patience / 2, Processes: c.processes})
 	opts.Ledgers.Root, opts.Ledgers.Guard = root, c.processes.Guard
-	c.ledgers, c.ended = track.NewReader(opts.Ledgers), opts.Ended
+	c.ledgers, c.ended, c.exited = track.NewReader(opts.Ledgers), opts.Ended, opts.Exited
 	var uts unix.Utsname
 	if unix.Uname(&uts) == nil {
 		c.host.Name = unix.ByteSliceToString(uts.Nodename[:])
 		c.host.Kernel = unix.ByteSliceToString(uts.Release[:])
+		c.exits.silent = !tellsStatus(c.host.Kernel)
 	}
 	return c
 }

@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -17,12 +18,23 @@ const (
 
 // exits finds out what became of processes that have left their devices.
 type exits struct {
-	root    hostfs.Root
-	before  map[model.ProcessID]time.Time // who had a device at the last snapshot, and when it began
-	recent  []model.Exit                  // the oldest first
-	sources func() []model.Exit           // what the kernel reported; nil: it does not
-	pidfds  pidfds
-	oom     oomWatch
+	root   hostfs.Root
+	before map[model.ProcessID]time.Time // who had a device at the last snapshot, and when it began
+	recent []model.Exit                  // the oldest first
+	pidfds pidfds
+	// silent: this kernel reports the status of a process to its parent only.
+	silent bool
+	oom    oomWatch
+}
+
+// tellsStatus reports whether a release of Linux reports the status of a process to
+// those that hold a pidfd of it: since 6.15.
+func tellsStatus(release string) bool {
+	var major, minor int
+	if n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor); n < 2 {
+		return true
+	}
+	return major > 6 || major == 6 && minor >= 15
 }
 
 // add puts the exits of the last minute into a snapshot.
@@ -50,11 +62,6 @@ func (e *exits) add(s *model.Snapshot) {
 	e.oom.look(now)
 	e.before = now
 	e.ask()
-	if e.sources != nil {
-		for _, x := range e.sources() {
-			e.know(x)
-		}
-	}
 	e.oom.judge(e.recent)
 	e.forget(s.Time, now)
 	s.Exits = slices.Clone(e.recent)
@@ -85,7 +92,10 @@ func (e *exits) forget(at time.Time, now map[model.ProcessID]time.Time) {
 
 // exit is what /proc knows of a process that has left its devices.
 func (e *exits) exit(id model.ProcessID, at time.Time) model.Exit {
-	x := model.Exit{ID: id, Time: at, Status: model.Missing[int](model.Absent, "the kernel tells it to the parent only")}
+	x := model.Exit{ID: id, Time: at, Status: model.Missing[int](model.Absent, "the kernel reports it to the parent only")}
+	if e.silent {
+		x.Status = model.Missing[int](model.Unsupported, "Linux before 6.15 reports it to the parent only")
+	}
 	st, err := proc.ReadStat(e.root, id.PID)
 	switch {
 	case err != nil || st.Start != id.StartTicks:
@@ -108,17 +118,6 @@ func (e *exits) ask() {
 		if status, known := e.pidfds.status(x.ID); known {
 			x.Status, x.Alive = model.Value(status), false
 			e.pidfds.release(x.ID)
-		}
-	}
-}
-
-// know takes in what the kernel reported of an exit: its time and status are
-// better than those of a look at /proc.
-func (e *exits) know(x model.Exit) {
-	for i := range e.recent {
-		if e.recent[i].ID == x.ID {
-			e.recent[i] = x
-			return
 		}
 	}
 }

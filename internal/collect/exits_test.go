@@ -17,8 +17,7 @@ import (
 )
 
 // What became of processes that left their devices: one lives, one is gone, one
-// waits for its parent, the number of one has a new owner, one was reported by the
-// kernel.
+// waits for its parent, the number of one has a new owner.
 func TestExits(t *testing.T) {
 	dir := t.TempDir()
 	for pid, state := range map[string]string{"1": "S", "3": "Z", "4": "S"} {
@@ -35,10 +34,9 @@ func TestExits(t *testing.T) {
 		}
 	}
 	at := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
-	reported := model.Exit{ID: model.ProcessID{PID: 5, StartTicks: 10}, Time: at.Add(-time.Second), Status: model.Value(3 << 8)}
-	e := exits{root: hostfs.At(dir), sources: func() []model.Exit { return []model.Exit{reported, {ID: model.ProcessID{PID: 99}}} }}
+	e := exits{root: hostfs.At(dir)}
 	var list []model.Process
-	for pid := 1; pid <= 5; pid++ {
+	for pid := 1; pid <= 4; pid++ {
 		list = append(list, model.Process{PID: pid, StartTicks: 10, State: model.Running, Devices: []model.DeviceUse{{}}})
 	}
 	s := &model.Snapshot{Time: at, Processes: list}
@@ -47,11 +45,11 @@ func TestExits(t *testing.T) {
 	}
 	s = &model.Snapshot{Time: at}
 	e.add(s)
-	if len(s.Exits) != 5 {
+	if len(s.Exits) != 4 {
 		t.Fatalf("%+v", s.Exits)
 	}
 	x := s.Exits
-	if !x[0].Alive || x[1].Alive || x[1].Status.Known() || x[2].Status != model.Value(9) || x[3].Alive || x[3].Status.Known() || x[4] != reported {
+	if !x[0].Alive || x[1].Alive || x[1].Status.Known() || x[2].Status != model.Value(9) || x[3].Alive || x[3].Status.Known() {
 		t.Errorf("%+v", x)
 	}
 	s = &model.Snapshot{Time: at.Add(2 * exitsFor)}
@@ -105,4 +103,23 @@ func kernelHas(major, minor int) bool {
 	var a, b int
 	_, err := fmt.Sscanf(unix.ByteSliceToString(uts.Release[:]), "%d.%d", &a, &b)
 	return err == nil && (a > major || a == major && b >= minor)
+}
+
+// TestTellsStatus: on a kernel that does not report the status of processes, the
+// reason is that it does not.
+func TestTellsStatus(t *testing.T) {
+	for release, want := range map[string]bool{"5.15.0-91-generic": false, "6.8.0": false, "6.14.11": false, "6.15.0-rc1": true, "6.18.44": true, "7.0": true, "10.1-x": true, "": true, "what": true} {
+		t.Run(release, func(t *testing.T) {
+			if got := tellsStatus(release); got != want {
+				t.Errorf("%v", got)
+			}
+		})
+	}
+	at := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+	e := exits{root: hostfs.At(t.TempDir()), silent: true}
+	e.add(&model.Snapshot{Time: at, Processes: []model.Process{{PID: 7, StartTicks: 1, State: model.Running, Devices: []model.DeviceUse{{}}}}})
+	s := &model.Snapshot{Time: at}
+	if e.add(s); len(s.Exits) != 1 || s.Exits[0].Status.Status != model.Unsupported {
+		t.Errorf("%+v", s.Exits)
+	}
 }

@@ -80,6 +80,11 @@ func (c *Collector) readLedgers(users []shm.User) claim.Set {
 			c.ended(e)
 		}
 	}
+	if c.exited != nil {
+		for _, x := range sweep.Exited {
+			c.exited(x)
+		}
+	}
 	return sweep.Claims()
 }
 

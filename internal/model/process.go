@@ -127,7 +127,7 @@ type OOMKill struct {
 // Exit is how a process left the devices it had open.
 type Exit struct {
 	ID    ProcessID
-	Time  time.Time // when that was noticed, or, where the kernel reported it, when it happened
+	Time  time.Time // when that was noticed
 	Alive bool      // it has closed its devices and still runs
 	// Status is the wait status of a process that has exited, as in wait(2). The
 	// kernel tells it to few.

@@ -16,6 +16,7 @@ import (
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
+	"github.com/ttmon/ttmon/internal/runs/atpeak"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
 	"github.com/ttmon/ttmon/internal/source/firmware"
 	"github.com/ttmon/ttmon/internal/source/kmsg"
@@ -36,6 +37,7 @@ type background struct {
 	leftLines map[int]budget.Meter // lines of the log about what users' processes left
 	kernelLog *kmsg.Reader
 	failures  *gather.Gatherer
+	lines     *atpeak.Store
 }
 
 // newBackground makes the collector. learned is what that of a predecessor
@@ -52,7 +54,7 @@ func newBackground(c Config, may memoryBudget, log *slog.Logger, l *ledger.Ledge
 		Timeout: c.Collect.Timeout.Duration, Thresholds: c.Conditions,
 		Sources: []collect.Source{{Name: "alloc", Claims: b.reports.Claims}, {Name: "uprobe", Claims: watched.Claims, Find: watched.find}}, FullScan: fullScan,
 		Origin: model.Daemon, Pods: b.pods.current,
-		Ledgers: track.Options{Remove: true, All: true, RunTimeout: time.Minute, Memory: may.ledgers}, Ended: b.ledgerLeft,
+		Ledgers: track.Options{Remove: true, All: true, RunTimeout: time.Minute, Memory: may.ledgers}, Ended: b.ledgerLeft, Exited: b.exited,
 		Telemetry: b.firmware, Log: b.kernelLog.Lines, OOMKills: b.oomKills(c.Root),
 	})
 	b.setInterval(c.Collect.Interval.Duration)

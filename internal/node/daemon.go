@@ -175,7 +175,9 @@ func (d *ttmond) run(ctx context.Context) error {
 		d.backlog = backlog.New(filepath.Join(d.cfg.StateDir, "backlog"), d.log)
 		d.failures = newFailures(d)
 		d.collector.failures = d.failures.gatherer
+		d.collector.lines = newLines(d)
 		g.Go(func() error { return d.watcher.run(users) })
+		g.Go(func() error { d.collector.lines.Run(users); return nil })
 		g.Go(func() error { d.failures.gatherer.Run(users); return nil })
 		d.api = d.newAPI()
 		d.remember(users, g)

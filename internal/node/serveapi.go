@@ -57,6 +57,7 @@ func (d *ttmond) newAPI() *api.Server {
 		Changes:   d.watcher.follow(),
 		Stream:    d.streamed(),
 		Failures:  d.failures.store,
+		Lines:     api.FindLines(d.ledgerOf, d.collector.lines),
 		Elsewhere: elsewhere,
 		Version:   version.Version,
 		Log:       d.log,

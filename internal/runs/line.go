@@ -1,5 +1,12 @@
 package runs
 
+import (
+	"maps"
+	"net/url"
+	"strconv"
+	"time"
+)
+
 // Line is a line of a program that allocates device memory, with its tag and pool.
 type Line struct {
 	Pool     string `json:"pool"`
@@ -17,10 +24,78 @@ type LineUse struct {
 	Allocs uint64 // blocks that it allocated
 }
 
-// Lines are the lines of a run, as its recording has them.
+// Lines are the lines of a run, as its recording has them, or ttmond.
 type Lines struct {
 	Used  map[Line]LineUse
 	Peaks map[string]uint64            // the most that all lines together held, by pool
 	Chips map[uint64]map[string]uint64 // the same, on each chip
-	Lost  uint64                       // events that are missing
+	// Devices is the same on each device, by its index; nil: it is not known.
+	Devices map[int]map[string]uint64
+	Lost    uint64 // events that are missing
+	// PeakOnly: what each line held when the run held the most is known, and not the
+	// most that the line held.
+	PeakOnly bool
+	// Cut: lines that held less than all these are missing.
+	Cut bool
+}
+
+// LinesSchema names the JSON of ProcessLines.
+const LinesSchema = "ttmon.lines/1"
+
+// ProcessLines are the lines of one process, as ttmond answers /v1/lines.
+type ProcessLines struct {
+	Schema string     `json:"schema"`
+	Lines  []PeakLine `json:"lines"` // by pool, those that held the most first
+	Cut    bool       `json:"cut"`   // lines that held less are left out
+	Lost   uint64     `json:"lost"`  // allocations and frees that are missing
+}
+
+// PeakLine is what a line held when its process held the most of the pool.
+type PeakLine struct {
+	Line
+	AtPeak uint64 `json:"at_peak_bytes"`
+	Held   uint64 `json:"held_bytes"` // in the end, or now
+	Allocs uint64 `json:"allocations"`
+}
+
+// LinesQuery asks /v1/lines for those of a process.
+func (p *Process) LinesQuery() url.Values {
+	v := url.Values{"pid": {strconv.Itoa(p.PID)}, "start": {strconv.FormatUint(p.StartTicks, 10)}}
+	if !p.Start.IsZero() {
+		v.Set("since", p.Start.UTC().Format(time.RFC3339))
+	}
+	return v
+}
+
+// LinesOf adds up the lines of the processes of a run, each at its own peak; nil:
+// those of none are known.
+func LinesOf(list []ProcessLines) *Lines {
+	if len(list) == 0 {
+		return nil
+	}
+	out := &Lines{Used: map[Line]LineUse{}, PeakOnly: true}
+	for i := range list {
+		for _, l := range list[i].Lines {
+			u := out.Used[l.Line]
+			u.AtPeak, u.Held, u.Allocs = u.AtPeak+l.AtPeak, u.Held+l.Held, u.Allocs+l.Allocs
+			u.Peak = u.AtPeak
+			out.Used[l.Line] = u
+		}
+		out.Lost, out.Cut = out.Lost+list[i].Lost, out.Cut || list[i].Cut
+	}
+	return out
+}
+
+// AtPeak are the same lines, of which only what they held at the peak counts.
+func (l *Lines) AtPeak() *Lines {
+	if l.PeakOnly {
+		return l
+	}
+	c := *l
+	c.PeakOnly, c.Used = true, maps.Clone(l.Used)
+	for at, u := range c.Used {
+		u.Peak = u.AtPeak
+		c.Used[at] = u
+	}
+	return &c
 }

@@ -130,15 +130,29 @@ const (
 	Unseen  EndKind = "unseen"  // while nothing watched: between Last and At
 )
 
+// UnknownExit is why the exit status of a run is not known. The set is closed.
+type UnknownExit string
+
+// The reasons.
+const (
+	OldKernel  UnknownExit = "old_kernel"  // before 6.15 Linux gives it to the parent only
+	OnlyParent UnknownExit = "only_parent" // it was not watched in time to ask the kernel
+)
+
 // Ending is how a run ended.
 type Ending struct {
 	Kind   EndKind   `json:"kind"`
 	At     time.Time `json:"at,omitzero"` // at most so late; zero while it runs
 	Code   *int      `json:"exit_code,omitempty"`
 	Signal int       `json:"signal,omitempty"`
+	// Unknown is why neither is known of a run that exited.
+	Unknown UnknownExit `json:"exit_unknown,omitempty"`
 	// OutOfMemory: the kernel killed it because the host or its control group had
 	// no memory left.
 	OutOfMemory bool `json:"oom_killed,omitempty"`
+	// Reset: a device of it was being reset when it ended, and it did not exit in good
+	// order nor was it stopped by a person or a scheduler.
+	Reset bool `json:"device_reset,omitempty"`
 	// NoRoom: it failed right after a request for device memory had; Run.Failures
 	// has which.
 	NoRoom bool `json:"no_room,omitempty"`
@@ -182,14 +196,20 @@ func (r *Run) FailedAfter() (after time.Duration, ok bool) {
 // by which people and schedulers end programs says nothing about the program.
 func (r *Run) failedAfter() (after time.Duration, ok bool) {
 	f, e := r.Failures, &r.End
-	if f == nil || f.Count == 0 || !e.Failed() || e.OutOfMemory {
-		return 0, false
-	}
-	switch unix.Signal(e.Signal) {
-	case unix.SIGINT, unix.SIGTERM, unix.SIGKILL, unix.SIGHUP:
+	if f == nil || f.Count == 0 || !e.Failed() || e.OutOfMemory || e.Stopped() {
 		return 0, false
 	}
 	return e.At.Sub(f.Last), true
+}
+
+// Stopped reports whether the run was ended by a signal that people and schedulers
+// send.
+func (e *Ending) Stopped() bool {
+	switch unix.Signal(e.Signal) {
+	case unix.SIGINT, unix.SIGTERM, unix.SIGKILL, unix.SIGHUP:
+		return true
+	}
+	return false
 }
 
 // Pool is what was held of a kind of memory.

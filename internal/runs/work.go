@@ -154,6 +154,22 @@ func (r *Run) Busy() (b Busyness, known bool) {
 	return b, true
 }
 
+// MaxOperations is how many operations are kept of a process and chip: those that
+// took most time.
+const MaxOperations = 8
+
+// AllOperations reports whether no operation of the run was left out.
+func (r *Run) AllOperations() bool {
+	for i := range r.Devices {
+		for k := range r.Devices[i].Work {
+			if len(r.Devices[i].Work[k].Operations) >= MaxOperations {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // Operations are those of the run that took most time, over all its chips.
 func (r *Run) Operations() (list []Operation) {
 	for i := range r.Devices {

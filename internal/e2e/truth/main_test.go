@@ -88,5 +88,6 @@ func scenarios() (list []scenario) {
 	list = append(list, awayScenarios()...)
 	list = append(list, workScenarios()...)
 	list = append(list, saidScenarios()...)
+	list = append(list, runScenarios()...)
 	return append(list, screenScenarios()...)
 }

@@ -23,6 +23,8 @@ type Side struct {
 
 	// Lines are those of its program; nil: they are not known.
 	Lines *runs.Lines `json:"-"`
+	// Recorded: it is out of a recording, which has the lines.
+	Recorded bool `json:"-"`
 
 	list []runs.Run
 }
@@ -54,6 +56,9 @@ type Comparison struct {
 	// Lines are the lines of code that differ, the one whose peak grew most first;
 	// nil: they are not known of both.
 	Lines []Line `json:"lines,omitempty"`
+	// Operations are those whose time differs, the one that took most longer first;
+	// nil: they are not known of both.
+	Operations []Operation `json:"operations,omitempty"`
 }
 
 // RemarkKind is the kind of a remark. The set is closed; runwords has a sentence
@@ -72,7 +77,8 @@ const (
 	Energy    RemarkKind = "energy"
 	Shared    RemarkKind = "shared" // the devices were shared in one of them
 	Devices   RemarkKind = "devices"
-	Busy      RemarkKind = "busy" // its chips had more or less to do
+	Busy      RemarkKind = "busy"      // its chips had more or less to do
+	Slower    RemarkKind = "operation" // an operation took longer
 )
 
 // Remark is one thing that differs.
@@ -87,6 +93,8 @@ type Remark struct {
 	// known. LineChange is by how much more it held at the peak.
 	Line       *runs.Line `json:"line,omitempty"`
 	LineChange float64    `json:"line_change,omitempty"`
+	// Operation is the one that took longer; null: it is not about one.
+	Operation *Operation `json:"operation,omitempty"`
 }
 
 // Compare compares two sides: B against A.
@@ -115,6 +123,7 @@ func Compare(a, b *Side) *Comparison {
 		}
 	}
 	c.compareLines()
+	c.compareOperations()
 	c.judge()
 	return c
 }
@@ -197,6 +206,9 @@ func (c *Comparison) judge() {
 		r := Remark{Kind: k, A: f.A.V, B: f.B.V, Unsure: f.unsure(), Device: c.most(string(k), change)}
 		r.Line, r.LineChange = c.blame(k, change)
 		c.Verdict = append(c.Verdict, r)
+	}
+	if o := c.slowest(); o != nil && c.ended() {
+		c.Verdict = append(c.Verdict, Remark{Kind: Slower, A: o.SecondsA, B: o.SecondsB, Operation: o})
 	}
 	if x, y := c.A.devices(), c.B.devices(); x != y {
 		c.Verdict = append(c.Verdict, Remark{Kind: Devices, A: float64(x), B: float64(y)})

@@ -201,3 +201,109 @@ func FuzzParseCondition(f *testing.F) {
 		}
 	})
 }
+
+// working is a run whose operations took so many seconds on one chip.
+func working(id uint64, times map[string]float64) runs.Run {
+	r := run(id, 1000, gib, gib, 0)
+	w := runs.Work{PID: 1, Chip: "1", Bound: "exact"}
+	for name, s := range times {
+		w.Operations = append(w.Operations, runs.Operation{Name: name, Calls: 10, Seconds: s})
+	}
+	r.Devices[0].Work = []runs.Work{w}
+	return r
+}
+
+func TestOperations(t *testing.T) {
+	full, other := map[string]float64{}, map[string]float64{"new": 3}
+	for i := range runs.MaxOperations {
+		full[string(rune('a'+i))] = 10
+		if i > 0 {
+			other[string(rune('a'+i))] = 10
+		}
+	}
+	for _, tt := range []struct {
+		name    string
+		a       []runs.Run
+		b       runs.Run
+		want    []string // the slowest first
+		slowest string
+	}{
+		{"one got slower", []runs.Run{working(1, map[string]float64{"matmul": 100, "softmax": 5})}, working(2, map[string]float64{"matmul": 112, "softmax": 4}), []string{"matmul", "softmax"}, "matmul"},
+		{"the same", []runs.Run{working(1, map[string]float64{"matmul": 100})}, working(2, map[string]float64{"matmul": 100.5}), nil, ""},
+		{"not by much", []runs.Run{working(1, map[string]float64{"matmul": 100})}, working(2, map[string]float64{"matmul": 102}), []string{"matmul"}, ""},
+		{"a new one", []runs.Run{working(1, map[string]float64{"matmul": 100})}, working(2, map[string]float64{"matmul": 100, "copy": 3}), []string{"copy"}, "copy"},
+		{"one that may have been left out", []runs.Run{working(1, full)}, working(2, other), nil, ""},
+		{"not known of one", []runs.Run{run(1, 1000, gib, gib, 0)}, working(2, map[string]float64{"matmul": 100}), nil, ""},
+		{"the median", []runs.Run{working(1, map[string]float64{"m": 10}), working(2, map[string]float64{"m": 20}), working(3, map[string]float64{"m": 90})}, working(4, map[string]float64{"m": 30}), []string{"m"}, "m"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := Compare(side(t, tt.a...), side(t, tt.b))
+			var got []string
+			for _, o := range c.Operations {
+				got = append(got, o.Name)
+			}
+			slowest := ""
+			for _, r := range c.Verdict {
+				if r.Kind == Slower {
+					slowest = r.Operation.Name
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" || slowest != tt.slowest {
+				t.Errorf("slowest %q, want %q: %s", slowest, tt.slowest, diff)
+			}
+		})
+	}
+}
+
+// Lines that ttmond kept are those of the processes of a run; of several runs the
+// median counts. A line that may be among those that were not kept is no difference.
+func TestKeptLines(t *testing.T) {
+	kept := map[int]runs.ProcessLines{}
+	add := func(pid int, cut bool, bytes map[int]uint64) runs.Run {
+		p := runs.ProcessLines{Cut: cut}
+		for line, n := range bytes {
+			p.Lines = append(p.Lines, runs.PeakLine{Line: runs.Line{Pool: "dram", File: "model.py", Line: line}, AtPeak: n})
+		}
+		kept[pid] = p
+		r := run(uint64(pid), 1000, gib, bytes[88], 0)
+		r.Processes = []runs.Process{{PID: pid}}
+		return r
+	}
+	find := func(p *runs.Process) (runs.ProcessLines, bool) { l, ok := kept[p.PID]; return l, ok }
+	unknown := run(99, 1000, gib, gib, 0)
+	for _, tt := range []struct {
+		name string
+		a    []runs.Run
+		b    runs.Run
+		want map[int]int64 // by line, how much more it held at the peak; nil: not compared
+		line int           // that is named; 0: none
+	}{
+		{"two runs", []runs.Run{add(1, false, map[int]uint64{88: gib, 90: 5})}, add(2, false, map[int]uint64{88: 3 * gib, 91: 7}), map[int]int64{88: 2 * gib, 90: -5, 91: 7}, 88},
+		{"lines were cut off", []runs.Run{add(3, true, map[int]uint64{88: gib})}, add(4, false, map[int]uint64{88: 3 * gib, 91: 7}), map[int]int64{88: 2 * gib}, 88},
+		{"the median", []runs.Run{add(5, false, map[int]uint64{88: gib}), add(6, false, map[int]uint64{88: 2 * gib}), unknown, add(7, false, map[int]uint64{88: 9 * gib})}, add(8, false, map[int]uint64{88: 4 * gib}), map[int]int64{88: 2 * gib}, 88},
+		{"not known of one", []runs.Run{unknown}, add(9, false, map[int]uint64{88: 3 * gib}), nil, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a, b := side(t, tt.a...), side(t, tt.b)
+			a.AddLines(find)
+			b.AddLines(find)
+			c := Compare(a, b)
+			var got map[int]int64
+			if c.Lines != nil {
+				got = map[int]int64{}
+			}
+			for _, l := range c.Lines {
+				got[l.Line.Line] = int64(l.AtPeakB) - int64(l.AtPeakA)
+			}
+			named := 0
+			for _, r := range c.Verdict {
+				if r.Kind == PeakDRAM && r.Line != nil {
+					named = r.Line.Line
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" || named != tt.line {
+				t.Errorf("line %d is named, want %d: %s", named, tt.line, diff)
+			}
+		})
+	}
+}

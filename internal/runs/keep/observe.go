@@ -219,6 +219,10 @@ func (l *live) leave(s *model.Snapshot, unwatched bool) {
 	if unwatched {
 		l.End.Kind = runs.Unseen
 	}
+	for index, before := range l.devices {
+		d := s.Device(index)
+		l.End.Reset = l.End.Reset || d != nil && !unwatched && d.State == model.StateResetting && before.State != model.StateResetting
+	}
 	clear(l.before)
 	clear(l.devices)
 }
@@ -258,9 +262,13 @@ func exit(e *runs.Ending, x *model.Exit) {
 		return
 	}
 	e.Kind, e.At = runs.Exited, x.Time
+	e.Unknown = ""
 	status, known := x.Status.Get()
 	switch {
+	case !known && x.Status.Status == model.Unsupported:
+		e.Unknown = runs.OldKernel
 	case !known:
+		e.Unknown = runs.OnlyParent
 	case status&0x7f != 0:
 		e.Kind, e.Signal = runs.Killed, status&0x7f
 	default:
@@ -268,6 +276,8 @@ func exit(e *runs.Ending, x *model.Exit) {
 		e.Code = &code
 	}
 	e.OutOfMemory = x.OutOfMemory
+	// People who reset a device often stop the program that has it open first.
+	e.Reset = e.Reset && !e.Stopped() && !e.OutOfMemory && (e.Code == nil || *e.Code != 0)
 }
 
 // failed notes the failed allocations of a process, if it is one of this run, and

@@ -445,3 +445,42 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A run whose device was reset under it says so, also where it is gone by the time
+// the reset is seen; one that was stopped first was not ended by that.
+func TestReset(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		status model.Reading[int]
+		alive  bool // it is still there while the device is reset
+		resets int
+		want   bool
+	}{
+		{"it lives through it", model.Value(0), true, 1, false},
+		{"it aborts with it", model.Value(6), false, 0, true},
+		{"it fails with it", model.Value(1 << 8), false, 0, true},
+		{"its status is not known", model.Missing[int](model.Unsupported, ""), false, 0, true},
+		{"it was killed, and its device reset", model.Value(9), false, 0, false},
+		{"it exited in good order", model.Value(0), false, 0, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := open(t, t.TempDir())
+			sc := &scene{power: 100}
+			b.Observe(sc.at(0, program(7, 0, 10, 20)))
+			sc.state = model.StateResetting
+			if tt.alive {
+				b.Observe(sc.at(1, program(7, 0, 10, 20)))
+			}
+			sc.exits = []model.Exit{{ID: model.ProcessID{PID: 7, StartTicks: 7}, Time: t0.Add(time.Second), Status: tt.status}}
+			b.Observe(sc.at(2))
+			b.Observe(sc.at(20))
+			r := only(t, b)
+			if r.Devices[0].Resets != tt.resets || r.End.Reset != tt.want {
+				t.Errorf("%d resets, %+v", r.Devices[0].Resets, r.End)
+			}
+			if unknown := r.End.Unknown == runs.OldKernel; unknown == tt.status.Known() {
+				t.Errorf("%+v", r.End)
+			}
+		})
+	}
+}

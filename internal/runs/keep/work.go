@@ -13,9 +13,8 @@ import (
 // The most that is kept of what processes had their chips do. A name is what a
 // program chose.
 const (
-	maxWorks      = 64 // of a device
-	maxOperations = 8  // of a process and chip
-	maxOperation  = 96 // bytes of a name
+	maxWorks     = 64 // of a device
+	maxOperation = 96 // bytes of a name
 )
 
 // work notes what the processes of a run had their chips do. Their counters are
@@ -118,7 +117,7 @@ func mostOf(list []model.Operation) (out []runs.Operation) {
 	slices.SortStableFunc(out, func(a, b runs.Operation) int {
 		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Name, b.Name))
 	})
-	return out[:min(len(out), maxOperations)]
+	return out[:min(len(out), runs.MaxOperations)]
 }
 
 // gapsOf are the gaps of a process and chip.

@@ -16,20 +16,21 @@ import (
 	"github.com/ttmon/ttmon/internal/runs"
 )
 
-// Of finds the lines of a run in a recording, as far as a moment. It returns nil
-// where the blocks of none of its processes are recorded.
-func Of(r *recording.Reader, until time.Time, run *runs.Run) (*runs.Lines, error) {
+// Of finds the lines of a run in a recording, as far as a moment. places says which
+// device a chip belongs to. It returns nil where the blocks of none of its processes
+// are recorded.
+func Of(r *recording.Reader, until time.Time, run *runs.Run, places map[uint64]int) (*runs.Lines, error) {
 	chips, err := r.Chips()
 	if err != nil {
 		return nil, fmt.Errorf("finding the chips of a recording: %w", err)
 	}
-	a := newAccount(chips, run)
+	a := newAccount(chips, places, run)
 	if err := a.play(r, until); err != nil || !a.told {
 		return nil, err
 	}
 	// What each line held at a peak is known when it is known which one was the
 	// highest: the events are played again.
-	b := newAccount(chips, run)
+	b := newAccount(chips, places, run)
 	b.stops = map[uint64][]string{}
 	for pool, t := range a.totals {
 		b.stops[t.peakAt] = append(b.stops[t.peakAt], pool)
@@ -49,10 +50,13 @@ type account struct {
 	used    map[runs.Line]*runs.LineUse
 	totals  map[string]*total
 	perChip map[uint64]map[string]*total
-	stops   map[uint64][]string // pools that are at their peak after an event
-	events  uint64
-	told    bool
-	lost    uint64
+	// The peaks of a device's chips need not be at one moment: their sum is followed.
+	perDevice map[int]map[string]*total
+	places    map[uint64]int      // which device a chip belongs to
+	stops     map[uint64][]string // pools that are at their peak after an event
+	events    uint64
+	told      bool
+	lost      uint64
 }
 
 // total is what is held of a pool.
@@ -79,10 +83,11 @@ type held struct {
 	bytes uint64 // on one chip
 }
 
-func newAccount(chips map[uint32][]uint64, run *runs.Run) *account {
+func newAccount(chips map[uint32][]uint64, places map[uint64]int, run *runs.Run) *account {
 	return &account{
-		chips: chips, run: run, mine: map[uint32]bool{}, live: map[uint32]*list{}, used: map[runs.Line]*runs.LineUse{},
+		chips: chips, places: places, run: run, mine: map[uint32]bool{}, live: map[uint32]*list{}, used: map[runs.Line]*runs.LineUse{},
 		totals: map[string]*total{}, perChip: map[uint64]map[string]*total{},
+		perDevice: map[int]map[string]*total{},
 	}
 }
 
@@ -147,8 +152,12 @@ func (a *account) alloc(state *recording.State, rec *recording.Record) {
 	}
 	a.total(l.def.Pool).add(all, a.events)
 	for _, chip := range l.chips {
-		a.chip(chip, l.def.Pool).add(h.bytes, a.events)
+		of(a.perChip, chip, l.def.Pool).add(h.bytes, a.events)
+		if index, known := a.places[chip]; known {
+			of(a.perDevice, index, l.def.Pool).now += h.bytes
+		}
 	}
+	a.devicePeaks(l)
 	for _, pool := range a.stops[a.events] {
 		a.mark(pool)
 	}
@@ -170,14 +179,25 @@ func (a *account) total(pool string) *total {
 	return a.totals[pool]
 }
 
-func (a *account) chip(id uint64, pool string) *total {
-	if a.perChip[id] == nil {
-		a.perChip[id] = map[string]*total{}
+// devicePeaks takes in what devices hold after a block of a list has been added on
+// all its chips.
+func (a *account) devicePeaks(l *list) {
+	for _, chip := range l.chips {
+		if index, known := a.places[chip]; known {
+			of(a.perDevice, index, l.def.Pool).add(0, a.events)
+		}
 	}
-	if a.perChip[id][pool] == nil {
-		a.perChip[id][pool] = &total{}
+}
+
+// of is the total of a pool at a place.
+func of[P comparable](totals map[P]map[string]*total, at P, pool string) *total {
+	if totals[at] == nil {
+		totals[at] = map[string]*total{}
 	}
-	return a.perChip[id][pool]
+	if totals[at][pool] == nil {
+		totals[at][pool] = &total{}
+	}
+	return totals[at][pool]
 }
 
 // line is the account of the line that a site is at.
@@ -207,7 +227,10 @@ func (a *account) drop(l *list, addr uint64) {
 	h.use.Held -= all
 	a.total(l.def.Pool).now -= all
 	for _, chip := range l.chips {
-		a.chip(chip, l.def.Pool).now -= h.bytes
+		of(a.perChip, chip, l.def.Pool).now -= h.bytes
+		if index, known := a.places[chip]; known {
+			of(a.perDevice, index, l.def.Pool).now -= h.bytes
+		}
 	}
 }
 
@@ -221,17 +244,23 @@ func (a *account) clear(l *list) {
 }
 
 func (a *account) lines() *runs.Lines {
-	out := &runs.Lines{Used: map[runs.Line]runs.LineUse{}, Peaks: map[string]uint64{}, Chips: map[uint64]map[string]uint64{}, Lost: a.lost}
+	out := &runs.Lines{Used: map[runs.Line]runs.LineUse{}, Peaks: map[string]uint64{}, Lost: a.lost}
 	for line, use := range a.used {
 		out.Used[line] = *use
 	}
 	for pool, t := range a.totals {
 		out.Peaks[pool] = t.peak
 	}
-	for chip, pools := range a.perChip {
-		out.Chips[chip] = map[string]uint64{}
+	out.Chips, out.Devices = peaks(a.perChip), peaks(a.perDevice)
+	return out
+}
+
+func peaks[P comparable](totals map[P]map[string]*total) map[P]map[string]uint64 {
+	out := map[P]map[string]uint64{}
+	for at, pools := range totals {
+		out[at] = map[string]uint64{}
 		for pool, t := range pools {
-			out.Chips[chip][pool] = t.peak
+			out[at][pool] = t.peak
 		}
 	}
 	return out

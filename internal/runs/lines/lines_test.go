@@ -29,7 +29,8 @@ func ok(t *testing.T, err error) {
 
 // record records a program that allocates blocks of 1000 bytes in each of two
 // banks: line 10 once, line 20 three times, frees the first at 5 s, and those of
-// line 20 at 6 s; and another program, which does the same once.
+// line 20 at 6 s, after which it allocates on the other chip of the device; and
+// another program, which does the same once.
 func record(t *testing.T) *recording.Reader {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.ttrec")
@@ -58,6 +59,8 @@ func record(t *testing.T) *recording.Reader {
 	for i := range 3 {
 		ok(t, w.Free(at(6), 10, uint64(i+1)*4096))
 	}
+	ok(t, w.List(at(6), recording.List{ID: 12, Process: 1, Pool: "dram", Chips: []uint64{8}, Geometry: blocks.Geometry{Banks: 2}}))
+	ok(t, w.Alloc(at(6), 12, blocks.Block{Addr: 0, Size: 500, Site: 1}))
 	ok(t, w.Alloc(at(7), 10, blocks.Block{Addr: 0, Size: 1500, Site: 1}))
 	ok(t, w.Snapshot(at(9), wire.Append(nil, tuitest.Host(1, 9))))
 	ok(t, w.Close())
@@ -82,22 +85,22 @@ func TestOf(t *testing.T) {
 		want  *runs.Lines
 	}{
 		{"all of it", 42, 9, &runs.Lines{
-			Used:  map[runs.Line]runs.LineUse{first: {Peak: 3000, AtPeak: 2000, Held: 3000, Allocs: 2}, second: {Peak: 6000, AtPeak: 6000, Allocs: 3}},
-			Peaks: map[string]uint64{"dram": 8000}, Chips: map[uint64]map[string]uint64{7: {"dram": 8000}},
+			Used:  map[runs.Line]runs.LineUse{first: {Peak: 4000, AtPeak: 2000, Held: 4000, Allocs: 3}, second: {Peak: 6000, AtPeak: 6000, Allocs: 3}},
+			Peaks: map[string]uint64{"dram": 8000}, Chips: map[uint64]map[string]uint64{7: {"dram": 8000}, 8: {"dram": 1000}}, Devices: map[int]map[string]uint64{3: {"dram": 8000}},
 		}},
 		{"up to a moment", 42, 1, &runs.Lines{
 			Used:  map[runs.Line]runs.LineUse{first: {Peak: 2000, AtPeak: 2000, Held: 2000, Allocs: 1}},
-			Peaks: map[string]uint64{"dram": 2000}, Chips: map[uint64]map[string]uint64{7: {"dram": 2000}},
+			Peaks: map[string]uint64{"dram": 2000}, Chips: map[uint64]map[string]uint64{7: {"dram": 2000}}, Devices: map[int]map[string]uint64{3: {"dram": 2000}},
 		}},
 		{"another program", 43, 9, &runs.Lines{
 			Used:  map[runs.Line]runs.LineUse{first: {Peak: 2000, AtPeak: 2000, Held: 2000, Allocs: 1}},
-			Peaks: map[string]uint64{"dram": 2000}, Chips: map[uint64]map[string]uint64{},
+			Peaks: map[string]uint64{"dram": 2000}, Chips: map[uint64]map[string]uint64{}, Devices: map[int]map[string]uint64{},
 		}},
 		{"before it allocated", 42, 0, nil},
 		{"not recorded", 44, 9, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := Of(r, at(tt.until), runOf(tt.pid))
+			got, err := Of(r, at(tt.until), runOf(tt.pid), map[uint64]int{7: 3, 8: 3})
 			ok(t, err)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
@@ -116,9 +119,9 @@ func TestRaise(t *testing.T) {
 		{Index: 0, Pools: pool(100), Chips: []runs.Chip{{ID: "7", Pools: pool(900)}, {ID: "8", Pools: pool(1)}}},
 		{Index: 1, Pools: pool(100)},
 	}}
-	Raise(r, &runs.Lines{Peaks: map[string]uint64{"dram": 800, "l1": 5}, Chips: map[uint64]map[string]uint64{7: {"dram": 500}, 8: {"dram": 400}, 9: {"dram": 300}, 99: {}}}, map[uint64]int{7: 0, 8: 0, 9: 1})
+	Raise(r, &runs.Lines{Peaks: map[string]uint64{"dram": 800, "l1": 5}, Chips: map[uint64]map[string]uint64{7: {"dram": 500}, 8: {"dram": 400}, 9: {"dram": 300}, 99: {}}, Devices: map[int]map[string]uint64{0: {"dram": 700}, 1: {"dram": 300}}})
 	got := []uint64{r.Pools["dram"].Peak, r.Devices[0].Pools["dram"].Peak, r.Devices[0].Chips[0].Pools["dram"].Peak, r.Devices[0].Chips[1].Pools["dram"].Peak, r.Devices[1].Pools["dram"].Peak}
-	if diff := cmp.Diff([]uint64{800, 100, 900, 400, 300}, got); diff != "" {
+	if diff := cmp.Diff([]uint64{800, 700, 900, 400, 300}, got); diff != "" {
 		t.Error(diff)
 	}
 	if _, known := r.Pools["l1"]; known || r.Pools["dram"].PeakBound != "at_least" {

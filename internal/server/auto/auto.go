@@ -125,6 +125,12 @@ func (h *Host) Serve(o *api.Options) {
 		}
 		return found, false
 	}
+	o.Lines = func(id model.ProcessID, began time.Time) (found api.LinesOf, ok bool) {
+		if l := h.now(); l != nil {
+			return l.Lines(id, began)
+		}
+		return found, false
+	}
 	o.Stale = func() ([]model.Leftover, bool) {
 		if l := h.now(); l != nil {
 			return l.Leftovers()

@@ -6,6 +6,8 @@ package local
 import (
 	"context"
 	"log/slog"
+	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
+	"github.com/ttmon/ttmon/internal/runs/atpeak"
 	"github.com/ttmon/ttmon/internal/server"
 	"github.com/ttmon/ttmon/internal/source/track"
 	"github.com/ttmon/ttmon/internal/stream"
@@ -29,6 +32,7 @@ type Host struct {
 	cfg       daemon.Collect
 	root      hostfs.Root
 	collector *collect.Collector
+	lines     *atpeak.Store
 	log       *slog.Logger
 	hiding    atomic.Pointer[api.Hiding]
 }
@@ -36,16 +40,23 @@ type Host struct {
 // ledgerBytes bounds the copies of this user's ledgers.
 const ledgerBytes = 128 << 20
 
-// New returns the host below a root directory.
-func New(root string, c daemon.Collect, conditions assess.Thresholds, log *slog.Logger) *Host {
-	return &Host{cfg: c, root: hostfs.At(root), log: log, collector: collect.New(hostfs.At(root), collect.Options{
-		Timeout: c.Timeout.Duration, Thresholds: conditions, Ledgers: track.Options{RunTimeout: time.Minute, Memory: budget.Limit{PerUID: ledgerBytes, All: ledgerBytes}},
-	})}
+// New returns the host below a root directory. It keeps what has to survive a restart
+// in a state directory.
+func New(root, stateDir string, c daemon.Collect, conditions assess.Thresholds, log *slog.Logger) *Host {
+	h := &Host{cfg: c, root: hostfs.At(root), log: log, lines: atpeak.Open(filepath.Join(stateDir, "lines"), atpeak.Limits{}, log)}
+	h.collector = collect.New(hostfs.At(root), collect.Options{
+		Timeout: c.Timeout.Duration, Thresholds: conditions, Exited: h.exited,
+		Ledgers: track.Options{RunTimeout: time.Minute, Memory: budget.Limit{PerUID: ledgerBytes, All: ledgerBytes}},
+	})
+	return h
 }
 
 // Run implements server.Host.
 func (h *Host) Run(ctx context.Context, sink server.Sink) error {
 	defer h.collector.Close()
+	var writer sync.WaitGroup
+	defer writer.Wait()
+	writer.Go(func() { h.lines.Run(ctx) })
 	h.log.Info("no ttmond runs; collecting what this user can see")
 	tick := time.NewTicker(h.cfg.Interval.Duration)
 	defer tick.Stop()
@@ -101,7 +112,7 @@ func (h *Host) Check(health *api.Health) {
 
 // Serve implements server.Host.
 func (h *Host) Serve(o *api.Options) {
-	o.Stale, o.Topology, o.Blocks = h.Leftovers, h.Topology, h.Blocks
+	o.Stale, o.Topology, o.Blocks, o.Lines = h.Leftovers, h.Topology, h.Blocks, h.Lines
 }
 
 // Leftovers are what dead processes left in accounting regions.

@@ -67,6 +67,13 @@ type Ended struct {
 	Work   *ledgerfile.Work // nil where nothing is known of that
 }
 
+// Exited is the last ledger of a process that has exited, in good order or not.
+type Exited struct {
+	ID     model.ProcessID // on this host; the zero ID: it is not known
+	UID    int
+	Ledger *ledgerfile.Ledger
+}
+
 // Failure is a ledger that could not be read.
 type Failure struct {
 	Path string
@@ -79,6 +86,9 @@ type Sweep struct {
 	Processes []Process // by pid
 	// Ended are processes whose end was found in this sweep. Each is told once.
 	Ended []Ended
+	// Exited are those of Ended, and the processes that removed their ledgers
+	// themselves. Each is listed once.
+	Exited []Exited
 	// Failures are there as long as they last; the first of them.
 	Failures []Failure
 }
@@ -131,6 +141,9 @@ func (r *Reader) Read(users []model.ProcessID) *Sweep {
 	}
 	sorted.By(s.Processes, func(a, b *Process) int { return cmp.Or(cmp.Compare(a.PID, b.PID), strings.Compare(a.Path, b.Path)) })
 	sorted.By(s.Ended, func(a, b *Ended) int { return strings.Compare(a.Path, b.Path) })
+	sorted.By(s.Exited, func(a, b *Exited) int {
+		return cmp.Or(cmp.Compare(a.ID.PID, b.ID.PID), cmp.Compare(a.ID.StartTicks, b.ID.StartTicks))
+	})
 	sorted.By(s.Failures, func(a, b *Failure) int { return strings.Compare(a.Path, b.Path) })
 	return s
 }
@@ -211,6 +224,7 @@ func (r *Reader) classify(s *Sweep, f *file) {
 		// It lives, where we cannot see it: nothing to say here.
 	case f.seen != r.seq:
 		// Its process has ended and removed it, as it should.
+		s.Exited = append(s.Exited, r.exited(f))
 	default:
 		if f.deadAt.IsZero() {
 			f.deadAt = r.now
@@ -218,9 +232,20 @@ func (r *Reader) classify(s *Sweep, f *file) {
 		if r.opts.Run != "" || !r.belongsToRun(f) {
 			f.told = true
 			s.Ended = append(s.Ended, Ended{f.path, f.uid, f.ledger, r.readWork(f)})
+			s.Exited = append(s.Exited, r.exited(f))
 			r.removeFileOf(f)
 		}
 	}
+}
+
+// exited is the last ledger of a file. A process that was never seen alive is known
+// by the number that it gives itself, where that is ours.
+func (r *Reader) exited(f *file) Exited {
+	x := Exited{ID: model.ProcessID{PID: f.holder, StartTicks: f.start}, UID: f.uid, Ledger: f.ledger}
+	if f.holder == 0 && f.ledger.PIDNamespace == ownNamespace(r.opts.Root) {
+		x.ID = model.ProcessID{PID: f.ledger.PID, StartTicks: f.ledger.StartTicks}
+	}
+	return x
 }
 
 // notReadyAge is how long the writer of a ledger may take for its beginning.

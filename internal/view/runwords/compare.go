@@ -91,10 +91,21 @@ func Remark(c *compare.Comparison, r *compare.Remark) string {
 		return "shared its devices for " + seconds(r.B)
 	case compare.Busy:
 		return fmt.Sprintf("busy %s%s → %s%s", about, words.Percent(r.A), words.Percent(r.B), on)
+	case compare.Slower:
+		return slower(r.Operation)
 	case compare.Devices:
 		return fmt.Sprintf("%.0f devices instead of %.0f", r.B, r.A)
 	}
 	return string(r.Kind)
+}
+
+// slower says which operation took longer, and whether it was called more often.
+func slower(o *compare.Operation) string {
+	text := fmt.Sprintf("%s took %s instead of %s", words.Escape(o.Name), Elapsed(o.SecondsB), Elapsed(o.SecondsA))
+	if o.CallsA != o.CallsB {
+		text += fmt.Sprintf(" (%d calls instead of %d)", o.CallsB, o.CallsA)
+	}
+	return text
 }
 
 // blamed names the line that a change of a peak is most due to.
@@ -148,6 +159,17 @@ func Share(a, b float64) string {
 }
 
 func seconds(s float64) string { return words.Duration(time.Duration(s * float64(time.Second))) }
+
+// Elapsed says a time that may be short: 0.42s, 41.3s, 3m07s.
+func Elapsed(s float64) string {
+	switch {
+	case s < 9.995:
+		return words.Fixed(s, 2) + "s"
+	case s < 59.95:
+		return words.Fixed(s, 1) + "s"
+	}
+	return seconds(s)
+}
 
 // Value says a figure of a comparison, with its mark.
 func Value(u compare.Unit, v *compare.Value) string {

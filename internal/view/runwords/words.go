@@ -30,7 +30,7 @@ func End(r *runs.Run) string {
 	if idle := r.Idle(r.Last); idle >= idleShown {
 		text += ", idle for " + words.Duration(idle)
 	}
-	if n := resets(r); n > 0 {
+	if resets(r) > 0 || r.End.Reset {
 		text += ", device reset under it"
 	}
 	if left := Left(r); left != "" {
@@ -86,6 +86,17 @@ func resets(r *runs.Run) (n int) {
 	return n
 }
 
+// unknownExit says why an exit status is not known.
+func unknownExit(why runs.UnknownExit) string {
+	switch why {
+	case runs.OldKernel:
+		return ", status unknown: kernel before 6.15"
+	case runs.OnlyParent:
+		return ", status unknown"
+	}
+	return ""
+}
+
 func ending(e *runs.Ending) string {
 	switch {
 	case e.OutOfMemory:
@@ -99,7 +110,7 @@ func ending(e *runs.Ending) string {
 	case runs.Running:
 		return "running"
 	case runs.Exited:
-		return "exited"
+		return "exited" + unknownExit(e.Unknown)
 	case runs.Closed:
 		return "closed its devices"
 	case runs.Unseen:

@@ -2,6 +2,7 @@ package text
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/runs/compare"
@@ -42,7 +43,32 @@ func AppendComparison(dst []byte, c *compare.Comparison, all bool, top int, o Op
 	} else {
 		dst = appendAligned(append(dst, '\n'), rows)
 	}
-	return appendLines(dst, c, top)
+	return appendOperations(appendLines(dst, c, top), c, top)
+}
+
+// appendOperations lists the operations that took another time.
+func appendOperations(dst []byte, c *compare.Comparison, top int) []byte {
+	if len(c.Operations) == 0 {
+		return dst
+	}
+	rows := [][]string{{"Operation", "Time A", "Time B", "Change", "Calls"}}
+	for i := range c.Operations {
+		o := &c.Operations[i]
+		if i == top && top > 0 {
+			break
+		}
+		a, b := runwords.Elapsed(o.SecondsA), runwords.Elapsed(o.SecondsB)
+		sign := "+"
+		if o.Change() < 0 {
+			sign = "−"
+		}
+		rows = append(rows, []string{words.Escape(o.Name), a, b, sign + runwords.Elapsed(math.Abs(o.Change())), fmt.Sprintf("%d → %d", o.CallsA, o.CallsB)})
+	}
+	dst = appendAligned(append(dst, '\n'), rows)
+	if more := len(c.Operations) - len(rows) + 1; more > 0 {
+		dst = fmt.Appendf(dst, "%d more (--top)\n", more)
+	}
+	return dst
 }
 
 // appendLines lists the lines of code that differ: by the most that they held.
@@ -51,7 +77,7 @@ func appendLines(dst []byte, c *compare.Comparison, top int) []byte {
 	case a == nil && b == nil:
 		return dst
 	case a == nil || b == nil:
-		return append(dst, "\nlines of code cannot be compared: allocations are known of one side only\n"...)
+		return append(dst, "\nlines of code cannot be compared: they are known of one side only\n"...)
 	case a.Lost > 0 || b.Lost > 0:
 		dst = fmt.Appendf(dst, "\nallocations that were not recorded: A %d, B %d\n", a.Lost, b.Lost)
 	}
@@ -59,6 +85,9 @@ func appendLines(dst []byte, c *compare.Comparison, top int) []byte {
 		return append(dst, "\nevery line of code held and allocated the same\n"...)
 	}
 	rows := [][]string{{"Line", "Pool", "Peak A", "Peak B", "Change", "Held A", "Held B", "Allocations"}}
+	if c.A.Lines.PeakOnly {
+		rows[0][2], rows[0][3] = "At peak A", "At peak B"
+	}
 	for i := range c.Lines {
 		l := &c.Lines[i]
 		if i == top && top > 0 {

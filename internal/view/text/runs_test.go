@@ -1,6 +1,7 @@
 package text
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +115,12 @@ func TestComparison(t *testing.T) {
 	c = compare.Compare(x, y)
 	b = append(AppendComparison(nil, c, false, 15, o), AppendComparison(nil, c, false, 1, o)...)
 	golden.Check(t, "testdata/comparison-lines.golden", b)
+	z := a.Runs[0].Clone()
+	z.Devices[0].Work = slices.Clone(z.Devices[0].Work)
+	z.Devices[0].Work[0].Operations = []runs.Operation{{Name: "MatmulDeviceOperation", Calls: 2100000, Seconds: 1350}, {Name: "Layer\x1bNorm", Calls: 1900000, Seconds: 500}, {Name: "Softmax", Calls: 7, Seconds: 0.3}}
+	p, q := side("r317", a.Runs[0]), side("r321", z)
+	p.Lines, q.Lines = x.Lines.AtPeak(), y.Lines.AtPeak()
+	golden.Check(t, "testdata/comparison-operations.golden", AppendComparison(nil, compare.Compare(p, q), false, 15, o))
 	if !strings.Contains(only, "known of one side only") {
 		t.Error(only)
 	}
