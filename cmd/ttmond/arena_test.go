@@ -202,6 +202,7 @@ func (a *arena) limit() {
 	a.t.Helper()
 	a.wrapper = []string{"sh", "-c", `ulimit -n "$1"; [ -z "$2" ] || echo $$ >"$2/cgroup.procs" || exit 99; shift 2; exec "$@"`, "sh", fmt.Sprint(arenaDescriptors)}
 	for _, base := range []string{"/sys/fs/cgroup/memory", "/sys/fs/cgroup"} {
+		removeOldGroups(base)
 		dir := fmt.Sprintf("%s/ttmond-test-%d-%d", base, os.Getpid(), time.Now().UnixNano())
 		if os.Mkdir(dir, 0o755) != nil {
 			continue
@@ -220,15 +221,33 @@ func (a *arena) limit() {
 		a.t.Log("no memory cgroup can be made here: the memory limit is not tested")
 	} else {
 		a.t.Cleanup(func() {
-			for range 100 { // until the last process is gone
-				if os.Remove(a.cgroup) == nil {
+			var err error
+			for limit := time.Now().Add(30 * time.Second); time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
+				if err = os.Remove(a.cgroup); err == nil { // the last process is gone
 					return
 				}
-				time.Sleep(20 * time.Millisecond)
 			}
+			a.t.Errorf("the control group stays: %v", err)
 		})
 	}
 	a.wrapper = append(a.wrapper, a.cgroup)
+}
+
+// groupAge is longer than any of these tests runs.
+const groupAge = time.Hour
+
+// removeOldGroups removes the control groups of earlier tests that were killed before
+// they could. One that a process is in cannot be removed.
+func removeOldGroups(base string) {
+	list, _ := filepath.Glob(base + "/ttmond-test-*")
+	for _, dir := range list {
+		var pid int
+		var made int64
+		name := filepath.Base(dir)
+		if n, err := fmt.Sscanf(name, "ttmond-test-%d-%d", &pid, &made); n == 2 && err == nil && time.Since(time.Unix(0, made)) > groupAge {
+			_ = os.Remove(dir)
+		}
+	}
 }
 
 // memory is what the daemon's cgroup has used at most; 0 if that is not known.

@@ -1,11 +1,34 @@
 package api
 
 import (
+	"os"
 	"testing"
+	"time"
 
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/unixhttp"
 )
+
+// TestLines: lines are for the user of the process and for root, and a call that makes
+// no sense says so.
+func TestLines(t *testing.T) {
+	h := serve(t, func(o *Options) {
+		o.Lines = func(id model.ProcessID, began time.Time) (LinesOf, bool) {
+			return LinesOf{runs.ProcessLines{Schema: runs.LinesSchema, Lines: []runs.PeakLine{}}, os.Geteuid()}, id.PID == 7 && id.StartTicks == 9 && began.Unix() <= 0
+		}
+	})
+	for query, want := range map[string]int{
+		"pid=7&start=9": 200, "pid=7&start=9&since=1970-01-01T00:00:00Z": 200, "pid=7&start=8": 404, "pid=7&start=9&since=2026-01-01T00:00:00Z": 404,
+		"": 400, "pid=7": 400, "pid=x&start=9": 400, "pid=-1&start=9": 400, "pid=7&start=9&since=noon": 400,
+	} {
+		t.Run(query, func(t *testing.T) {
+			if status, body := h.get("/v1/lines?" + query); status != want {
+				t.Errorf("%d: %s", status, body)
+			}
+		})
+	}
+}
 
 // TestAnswered: what another handler answers is held, up to a length.
 func TestAnswered(t *testing.T) {

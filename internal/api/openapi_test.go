@@ -77,6 +77,10 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		o.Topology = func(*model.Snapshot) *model.Topology { return &model.Topology{} }
 		o.Blocks = func(int) (BlocksOf, bool) { return BlocksOf{Process: process, UID: os.Geteuid()}, true }
 		o.Failures = oneFailure{}
+		o.Lines = func(id model.ProcessID, _ time.Time) (LinesOf, bool) {
+			l := runs.PeakLine{Line: runs.Line{Pool: "dram", File: "model.py", Line: 88}, AtPeak: 1 << 30, Allocs: 1}
+			return LinesOf{runs.ProcessLines{Schema: runs.LinesSchema, Lines: []runs.PeakLine{l}}, os.Geteuid()}, id.PID == 7
+		}
 		o.Memory = Memory{
 			Events: func() EventLog { return log },
 			Held:   changes,
@@ -99,7 +103,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	})
 	h.feed.Publish(snap)
 	query := map[string]string{
-		"/v1/facts": "?device=" + snap.Devices[0].BusID, "/v1/past": "?at=" + time.Now().UTC().Format(time.RFC3339), "/v1/range": "?metric=memory.used,power.draw&of=most", "/v1/runs/compare": "?run=r1&with=r1", "/v1/processes/{pid}/map": "?fit=512M",
+		"/v1/facts": "?device=" + snap.Devices[0].BusID, "/v1/past": "?at=" + time.Now().UTC().Format(time.RFC3339), "/v1/range": "?metric=memory.used,power.draw&of=most", "/v1/runs/compare": "?run=r1&with=r1", "/v1/lines": "?pid=7&start=1", "/v1/processes/{pid}/map": "?fit=512M",
 	}
 	inPath := strings.NewReplacer("{pid}", "7", "{id}", "f1")
 	for _, c := range calls() {
