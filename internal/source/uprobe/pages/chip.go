@@ -49,7 +49,8 @@ type Chip struct {
 	// soonest after its program. It is known if aligned is set.
 	offset  float64
 	aligned bool
-	now     int64 // when the batch came that is being counted
+	now     int64   // when the batch came that is being counted
+	kept    float64 // a pause has to be longer than that to be kept
 }
 
 // Gap is a pause between two programs.
@@ -129,7 +130,9 @@ func (c *Chip) add(p *page, pointer uint64, names map[uint64]string) {
 	if c.LastEnd != 0 && p.start > c.LastEnd {
 		gap := c.ns(p.start - c.LastEnd)
 		c.LongestGap = max(c.LongestGap, gap)
-		c.keepGap(gap, p.start)
+		if gap > c.kept {
+			c.keepGap(gap, p.start)
+		}
 		if gap <= float64(longPause) {
 			c.Gap += gap
 		}
@@ -164,7 +167,7 @@ func (c *Chip) keepGap(length float64, start uint64) {
 				at = i
 			}
 		}
-		if length <= c.Gaps[at].Length {
+		if c.kept = c.Gaps[at].Length; length <= c.kept {
 			return
 		}
 	} else {

@@ -72,7 +72,7 @@ func TestAccount(t *testing.T) {
 			got := *p.Chips[0]
 			c.want.Ticks, c.want.Since, c.want.LastRecord, c.want.On, c.want.Lossless = got.Ticks, got.Since, got.LastRecord, true, true
 			got.Ops, got.programs, got.last, got.longest, got.ended, got.Gaps = nil, nil, nil, nil, nil, nil
-			got.offset, got.aligned, got.now = 0, false, 0
+			got.offset, got.aligned, got.now, got.kept = 0, false, 0, 0
 			if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", c.want) {
 				t.Errorf("got  %+v\nwant %+v", got, c.want)
 			}
