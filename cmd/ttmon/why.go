@@ -35,7 +35,8 @@ func newWhy(a *app) *cobra.Command {
 		Long: `Shows the last request of your programs for device memory that failed: what was
 asked for and by which line, the bank as it was with the missing piece drawn
 against its holes, who held the rest, why it failed, and what would have made it
-fit. So does it with circular buffers of a program that clash with buffers of L1.
+fit. So does it with circular buffers of a program that clash with buffers of L1,
+and with a trace that does not fit trace_region_size.
 
 ttmond keeps the last ones, also after the program has ended and after a restart of
 its own; only the owner of a program and root may see them. The line that asked is

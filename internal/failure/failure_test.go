@@ -271,3 +271,61 @@ func TestSubDevice(t *testing.T) {
 		})
 	}
 }
+
+// TestTraceRegion: a region that does holds what is there and the trace that was
+// refused in each of its banks, by the rules of the release.
+func TestTraceRegion(t *testing.T) {
+	const page = 1024
+	held := func(n int) (list [][2]uint64) {
+		for i := range n {
+			list = append(list, [2]uint64{uint64(i) * page, page})
+		}
+		return list
+	}
+	for _, tt := range []struct {
+		name           string
+		release        string
+		bank           uint64 // each has of the region
+		region, needed uint64
+		held           [][2]uint64
+		fixes          []string
+	}{
+		{"the first trace", "ttnn 0.81.1", 8192, 512, 1024, nil, []string{"trace_region_size 1024"}},
+		{"a few pages more", "ttnn 0.81.1", 8192, 2048, 3072, held(2), []string{"trace_region_size 3072"}},
+		{"more pages than a bank has", "ttnn 0.81.1", 8192, 8200, 9216, held(8), []string{"trace_region_size 65537"}},
+		{"each bank has all of it", "ttnn 0.71.2", 8200, 8200, 9216, held(8), []string{"trace_region_size 9216"}},
+		{"the same either way, divided", "ttnn 0.81.1", 8192, 8192, 9216, held(8), []string{"trace_region_size 65537"}},
+		{"the same either way, whole", "ttnn 0.71.2", 8192, 8192, 9216, held(8), []string{"trace_region_size 9216"}},
+		{"the same either way, not known", "", 8192, 8192, 9216, held(8), nil},
+		{"large pages", "ttnn 0.81.1", 131072, 1 << 20, 1<<20 + 8192, nil, []string{"trace_region_size 1056768"}},
+		{"of another rule", "ttnn 0.81.1", 4096, 8192, 9216, nil, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := record(model.Trace, tt.bank, 0)
+			for _, b := range tt.held {
+				r.State.Alloc(blocks.Block{Addr: base + b[0], Size: b[1], Asked: b[1]})
+			}
+			r.Kind, r.Request, r.Process.Release = Trace, Request{}, tt.release
+			r.Region = &Region{Size: tt.region, Needed: tt.needed}
+			r.Judge()
+			var fixes []string
+			for i := range r.Verdict.Fixes {
+				fixes = append(fixes, r.Verdict.Fixes[i].Key())
+			}
+			if v := &r.Verdict; v.Cause != RegionTooSmall || v.Missing != tt.needed-tt.region || !slices.Equal(fixes, tt.fixes) {
+				t.Errorf("%s, %d missing, fixes %q", v.Cause, v.Missing, fixes)
+			}
+		})
+	}
+}
+
+// TestTraceUnknown: of a region that was not seen only what tt-metal says is known.
+func TestTraceUnknown(t *testing.T) {
+	r := record(model.Trace, 0, 0)
+	r.Kind, r.Chips, r.Region = Trace, nil, &Region{Size: 1, Needed: 1 << 20}
+	r.State = blocks.NewList(blocks.Geometry{Pool: model.Trace}, blocks.Late)
+	r.Judge()
+	if len(r.Verdict.Fixes) > 0 || r.Verdict.Cause != RegionTooSmall || !slices.Contains(r.Doubts, StateUnknown) || !slices.Contains(r.Doubts, ChipUnknown) {
+		t.Errorf("%+v, %v", r.Verdict, r.Doubts)
+	}
+}

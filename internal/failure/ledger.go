@@ -42,7 +42,15 @@ func FromLedger(l *ledgerfile.Ledger, f *ledgerfile.Failure, who Process) (*Reco
 	}
 	r.takeLists(l, f)
 	r.Request.BankBytes = r.State.Round(f.Bytes)
-	if f.Kind == ledgerfile.Clash {
+	switch f.Kind {
+	case ledgerfile.NoRoom:
+	case ledgerfile.TraceRefused:
+		r.Kind, r.Request = Trace, Request{}
+		r.Region = &Region{Size: f.Region, Needed: f.Needed}
+		if f.SeveralDevices {
+			r.doubt(SeveralDevices)
+		}
+	case ledgerfile.Clash:
 		r.Kind, r.Request = Clash, Request{}
 		r.Clash = &Collision{Program: f.Program, Reach: f.Reach, Lowest: f.Lowest, Overlap: f.Reach - min(f.Reach, f.Lowest), Base: r.State.Base, Cores: f.Cores}
 	}

@@ -28,6 +28,7 @@ type Kind string
 const (
 	NoRoom Kind = "no_room" // an allocator found no hole that is large enough
 	Clash  Kind = "clash"   // the circular buffers of a program reach into a buffer of L1
+	Trace  Kind = "trace"   // a trace does not fit the trace region
 )
 
 // Record is a request that failed.
@@ -67,6 +68,7 @@ type Record struct {
 	// Others are other processes that had memory of these chips.
 	Others []Other     `json:"others"`
 	Clash  *Collision  `json:"clash,omitempty"`
+	Region *Region     `json:"trace_region,omitempty"` // of a trace
 	Doubts []DoubtKind `json:"doubts"`
 
 	Verdict Verdict `json:"verdict"`
@@ -157,8 +159,8 @@ const (
 	NoLines       DoubtKind = "no_lines"        // neither the line that asked nor those that hold memory are known
 	NoHolderLines DoubtKind = "no_holder_lines" // which lines hold memory is known under ttmon run --stacks only
 	ChipUnknown   DoubtKind = "chip_unknown"
-	// SeveralDevices: circular buffers were checked against one of several devices;
-	// which one is not known.
+	// SeveralDevices: circular buffers or traces were checked against one of several
+	// devices; which one is not known.
 	SeveralDevices DoubtKind = "several_devices"
 )
 
@@ -214,6 +216,9 @@ func Decode(b []byte) (*Record, error) {
 	}
 	if r.Kind == Clash && r.Clash == nil {
 		return nil, fmt.Errorf("the record of a clash does not say what clashed")
+	}
+	if r.Kind == Trace && r.Region == nil {
+		return nil, fmt.Errorf("the record of a trace that does not fit does not say what its region has")
 	}
 	return r, nil
 }

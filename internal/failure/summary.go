@@ -20,7 +20,8 @@ type Summary struct {
 	Chips     []Chip    `json:"chips"`
 	Pool      string    `json:"pool"`
 	BankBytes uint64    `json:"bank_bytes"`
-	// Bytes were asked for over all banks; 0: not known.
+	// Bytes were asked for over all banks; 0: not known. Of a trace that does not fit
+	// its region: what all traces need.
 	Bytes uint64 `json:"bytes,omitzero"`
 	// Line is the line that asked; nil: not known.
 	Line  *ledgerfile.Frame `json:"line,omitempty"`
@@ -33,6 +34,9 @@ func (r *Record) Summary() Summary {
 	s := Summary{
 		ID: r.ID, Kind: r.Kind, Time: r.Time, First: r.First, Last: r.Last, Count: r.Count, Source: r.Source, Process: r.Process,
 		Chips: r.Chips, Pool: r.Pool, BankBytes: r.Need(), Bytes: r.Request.Bytes, Cause: r.Verdict.Cause,
+	}
+	if r.Kind == Trace {
+		s.Bytes = r.Region.Needed
 	}
 	if line, ok := callsite.Where(r.Stack); ok {
 		s.Line = &line

@@ -23,6 +23,8 @@ const (
 	Reserved Cause = "reserved"
 	// Overlap: circular buffers and a buffer need the same addresses.
 	Overlap Cause = "overlap"
+	// RegionTooSmall: the traces of a device need more than trace_region_size.
+	RegionTooSmall Cause = "region_too_small"
 	// Unknown: what was free is not known.
 	Unknown Cause = "unknown"
 )
@@ -32,7 +34,8 @@ const (
 type Verdict struct {
 	Cause Cause `json:"cause"`
 	// Missing is what lacks: of what is free (full), of the largest hole
-	// (fragmented), of the bank (too large), or the overlap of a clash.
+	// (fragmented), of the bank (too large), or the overlap of a clash; of a trace
+	// region over all banks.
 	Missing uint64        `json:"missing_bank_bytes,omitzero"`
 	Space   *blocks.Space `json:"space"` // what was free; nil: not known
 	By      Reserver      `json:"reserved_by,omitempty"`
@@ -65,9 +68,14 @@ func (r *Record) Judge() {
 	default:
 		r.doubt(NoLines)
 	}
-	if r.Kind == Clash {
+	switch r.Kind {
+	case Clash:
 		r.judgeClash()
 		return
+	case Trace:
+		r.judgeTrace()
+		return
+	case NoRoom:
 	}
 	if len(r.Chips) == 0 {
 		r.doubt(ChipUnknown)

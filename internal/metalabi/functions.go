@@ -87,6 +87,9 @@ var Functions = []Function{
 	// Throws, with a program, its cores, the lowest buffer and where its circular
 	// buffers end.
 	{"clash_thrown", "_ZN2tt6assert6detail8tt_throwIJmNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEmmEEEvPKciSA_SA_N3fmt3v117fstring", "", Unused, Optional},
+	// Throws, among others, with what all traces of a device need and what its trace
+	// region has: its message says which.
+	{"trace_thrown", "_ZN2tt6assert6detail8tt_throwIJjimEEEvPKciS4_S4_N3fmt3v117fstring", "IJDpRKT_EE1tESB_", Optional, Optional},
 	// Called for the message of a failed allocation, and by those who ask.
 	{"list_statistics", constList + "14get_statisticsEv", "", Unused, Optional},
 }

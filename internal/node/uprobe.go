@@ -178,6 +178,9 @@ func (w *watcher) health() *api.Watch {
 		if l.Err != nil {
 			row.Reason = l.Err.Error()
 		}
+		for _, kind := range l.Unseen {
+			row.Unseen = append(row.Unseen, string(kind))
+		}
 		h.Libraries = append(h.Libraries, row)
 	}
 	return h

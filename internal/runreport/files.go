@@ -70,8 +70,12 @@ func JUnit(r *Report, limits Limits) []byte {
 // failedText says which request failed, and from where it came.
 func failedText(f *failure.Record) (message, text string) {
 	message = fmt.Sprintf("no room for %d bytes of each bank (%s)", f.Need(), f.Verdict.Cause)
-	if f.Kind == failure.Clash {
+	switch f.Kind {
+	case failure.Clash:
 		message = fmt.Sprintf("circular buffers clash with a buffer of L1 by %d bytes", f.Clash.Overlap)
+	case failure.Trace:
+		message = fmt.Sprintf("traces need %d bytes, trace_region_size is %d", f.Region.Needed, f.Region.Size)
+	case failure.NoRoom:
 	}
 	var b bytes.Buffer
 	for _, x := range f.Stack {

@@ -46,7 +46,9 @@ line of JSON on standard output: what it holds, by its own account.
                           mode does not exist, and is not held; the answer has
                           what the operations in it took for circular buffers
   {"do": "trace"}         captures a trace of nothing, keeps it, and says what tt-metal says if it does
-                          not fit (with the preload subdevice.c: operations in a trace crash in mock mode)
+                          not fit (with the preload subdevice.c: operations in a trace crash in mock mode);
+                          "bytes": 100000 has tt-metal take it for one of that size
+  {"do": "untrace", "nth": 0}                      releases a trace that is kept
   {"do": "divide", "parts": 2, "l1": 262144}       {"do": "unite"}
                           divides the device into so many sub-devices of four cores each, and sets
                           so much L1 of each core aside for their own allocators; undoes that
@@ -95,6 +97,7 @@ class Job:
         self.churned = []  # tensors that churn has left
         self.asked = {}  # name -> how "ask" made the tensor
         self.pretends = False  # in a capture that allocates nothing
+        self.traces = []
 
     def held(self):
         sums = dict.fromkeys(POOLS, 0)
@@ -298,13 +301,18 @@ class Job:
         else:
             ttnn.synchronize_device(*args)
 
-    def trace(self):
+    def trace(self, bytes=0):
+        ctypes.CDLL(None).ttmon_trace_bytes(bytes)
         try:
             trace = ttnn.begin_trace_capture(self.device, cq_id=0)
             ttnn.end_trace_capture(self.device, trace, cq_id=0)
         except RuntimeError as e:
             return {"fits": False, "message": str(e)}
+        self.traces.append(trace)
         return {"fits": True}
+
+    def untrace(self, nth):
+        ttnn.release_trace(self.device, self.traces.pop(nth))
 
     def divide(self, parts, l1=0):
         """Divides the device into so many sub-devices, of the first four cores of a row each."""
@@ -397,6 +405,7 @@ class Job:
             self.churned.clear()
             self.tensors.clear()
         (ttnn.close_mesh_device if self.is_mesh else ttnn.close_device)(self.device)
+        self.traces.clear()
         self.tensors.clear()
         self.churned.clear()
         self.device = None
@@ -435,7 +444,7 @@ class Job:
             ctypes.CDLL(None).ttmon_feed_start()
         elif verb == "end_capture":
             answer.update(self.end_capture())
-        elif verb in ("open", "alloc", "free", "close", "churn", "capture", "fork", "rows", "finish", "divide", "unite"):
+        elif verb in ("open", "alloc", "free", "close", "churn", "capture", "fork", "rows", "finish", "divide", "unite", "untrace"):
             getattr(self, verb)(**command)
         elif verb != "ping":
             raise ValueError(f"no command {verb!r}")

@@ -313,9 +313,10 @@ struct ttmon_event {
 enum {
 	TTMON_FAILURE_NO_ROOM = 1, /* the list has no hole that is large enough */
 	TTMON_FAILURE_CLASH,       /* circular buffers of a program reach into a buffer of L1 */
+	TTMON_FAILURE_TRACE,       /* a trace does not fit the trace region */
 };
 
-enum { TTMON_KNOWS_PAGE = 1, TTMON_KNOWS_SHARDS = 2 };
+enum { TTMON_KNOWS_PAGE = 1, TTMON_KNOWS_SHARDS = 2, TTMON_SEVERAL_DEVICES = 4 /* it is of one of them, and which is not known */ };
 
 /* A list of the allocator, as in ttmon_ledger_list. The first one is the list
  * that was asked. */
@@ -352,7 +353,8 @@ struct ttmon_failure {
 	uint32_t tensor;  /* text: what the buffer was for, as in a site; 0: not known */
 	uint32_t sub_device; /* as in ttmon_ledger_list */
 	uint32_t unused;
-	uint64_t reserved[2];
+	uint64_t region; /* of a trace: trace_region_size, */
+	uint64_t needed; /* and what all traces need, with the one that was refused */
 	struct ttmon_failed_list list[6];
 };
 

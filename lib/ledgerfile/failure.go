@@ -2,6 +2,7 @@ package ledgerfile
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -37,6 +38,10 @@ type Failure struct {
 	// Cores is a rectangle around the cores that the circular buffers are on: x
 	// and y of the first and of the last one; nil: not known.
 	Cores []int
+	// Of a trace: trace_region_size, and what all traces need.
+	Region, Needed uint64
+	// SeveralDevices: it is of one of several, and which is not known.
+	SeveralDevices bool
 }
 
 // FailureKind is what failed.
@@ -44,8 +49,9 @@ type FailureKind uint8
 
 // The kinds.
 const (
-	NoRoom FailureKind = 1 // the list has no hole that is large enough
-	Clash  FailureKind = 2 // circular buffers reach into a buffer of L1
+	NoRoom       FailureKind = 1 // the list has no hole that is large enough
+	Clash        FailureKind = 2 // circular buffers reach into a buffer of L1
+	TraceRefused FailureKind = 3 // a trace does not fit the trace region
 )
 
 // FailedList is a list as it was at a failure: its shape, and its blocks.
@@ -105,6 +111,8 @@ const (
 	failCores      = 168
 	failTensor     = 172
 	failSubDevice  = 176
+	failRegion     = 184
+	failNeeded     = 192
 	failList       = 200
 
 	failedListNumber    = 0
@@ -207,11 +215,14 @@ func (l *Ledger) decodeFailure(b, blocks []byte, c clock) (f Failure, ok bool) {
 		Bytes: at(failBytes), Asked: at(failAsked), Page: at(failPage), Limit: at(failLimit),
 		Shards: le.Uint32(b[failShards:]), Node: le.Uint32(b[failNode:]), Tag: l.text(le.Uint32(b[failTag:])), Group: le.Uint32(b[failGroup:]), SubDevice: le.Uint32(b[failSubDevice:]), Tensor: l.text(le.Uint32(b[failTensor:])),
 		Kind: FailureKind(b[failKind]), BottomUp: b[failBottomUp] != 0, PageKnown: b[failKnown]&1 != 0, ShardsKnown: b[failKnown]&2 != 0, Missed: le.Uint32(b[failMissed:]),
-		Program: at(failProgram), Reach: at(failReach), Lowest: at(failLowest),
+		Program: at(failProgram), Reach: at(failReach), Lowest: at(failLowest), Region: at(failRegion), Needed: at(failNeeded), SeveralDevices: b[failKnown]&4 != 0,
 	}
 	lists, first, n := int(b[failLists]), uint64(le.Uint32(b[failFirstBlock:])), uint64(le.Uint32(b[failBlocks:]))
-	if f.Number == 0 || f.Count == 0 || f.Kind != NoRoom && f.Kind != Clash || lists == 0 || lists > maxFailedLists ||
+	if f.Number == 0 || f.Count == 0 || f.Kind < NoRoom || f.Kind > TraceRefused || lists == 0 || lists > maxFailedLists ||
 		(first+n)*failedBlockSize > uint64(len(blocks)) {
+		return f, false
+	}
+	if f.Kind == TraceRefused && (f.Needed <= f.Region || f.Needed > math.MaxUint32) { // tt-metal counts with 32 bits
 		return f, false
 	}
 	if le.Uint32(b[failCores:]) != 0 {

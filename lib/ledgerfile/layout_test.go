@@ -47,6 +47,7 @@ func TestLayoutIsTheHeaders(t *testing.T) {
 		{"sizeof(struct ttmon_failed_block)", failedBlockSize},
 		{"sizeof((struct ttmon_failure *)0)->list / sizeof(struct ttmon_failed_list)", maxFailedLists},
 		{"TTMON_FAILURE_CLASH", int(Clash)},
+		{"TTMON_FAILURE_TRACE", int(TraceRefused)},
 		{"sizeof(struct ttmon_event)", eventSize},
 		{"offsetof(struct ttmon_ledger, section[TTMON_EVENTS])", offEventSection},
 		{"offsetof(struct ttmon_ledger, event_count)", offEventCount},
@@ -110,7 +111,7 @@ func TestLayoutIsTheHeaders(t *testing.T) {
 			"number": eventNumber, "time": eventTime, "address": eventAddress, "bytes": eventBytes, "asked": eventAsked, "more": eventMore,
 			"list": eventList, "tag": eventTag, "node": eventNode, "kind": eventKind, "pool": eventPool, "late": eventLate,
 		},
-		"ttmon_failure":      {"number": failNumber, "count": failCount, "first": failFirst, "last": failLast, "time": failTime, "bytes": failBytes, "asked": failAsked, "page": failPage, "limit": failLimit, "shards": failShards, "node": failNode, "tag": failTag, "group": failGroup, "kind": failKind, "bottom_up": failBottomUp, "known": failKnown, "lists": failLists, "first_block": failFirstBlock, "blocks": failBlocks, "missed": failMissed, "chips": failChips, "program": failProgram, "reach": failReach, "lowest": failLowest, "cores": failCores, "tensor": failTensor, "sub_device": failSubDevice, "list": failList},
+		"ttmon_failure":      {"number": failNumber, "count": failCount, "first": failFirst, "last": failLast, "time": failTime, "bytes": failBytes, "asked": failAsked, "page": failPage, "limit": failLimit, "shards": failShards, "node": failNode, "tag": failTag, "group": failGroup, "kind": failKind, "bottom_up": failBottomUp, "known": failKnown, "lists": failLists, "first_block": failFirstBlock, "blocks": failBlocks, "missed": failMissed, "chips": failChips, "program": failProgram, "reach": failReach, "lowest": failLowest, "cores": failCores, "tensor": failTensor, "sub_device": failSubDevice, "region": failRegion, "needed": failNeeded, "list": failList},
 		"ttmon_failed_list":  {"list": failedListNumber, "pool": failedListPool, "late": failedListLate, "banks": failedListBanks, "nth": failedListNth, "capacity": failedListCapacity, "base": failedListBase, "alignment": failedListAlignment, "smallest": failedListSmallest, "cut_low": failedListCutLow, "cut_high": failedListCutHigh, "blocks": failedListBlocks},
 		"ttmon_failed_block": {"tensor": failedBlockTensor, "address": failedBlockAddress, "bytes": failedBlockBytes, "asked": failedBlockAsked, "time": failedBlockTime, "node": failedBlockNode, "tag": failedBlockTag, "list": failedBlockList},
 		"ttmon_block": {

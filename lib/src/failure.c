@@ -144,10 +144,11 @@ static void copy_blocks(struct state *s, struct ttmon_failure *f)
 	}
 }
 
-/* Of a clash: as in struct ttmon_failure. */
+/* Of a clash, or of a trace: as in struct ttmon_failure. */
 struct clash {
 	uint64_t program, reach, lowest;
 	uint32_t cores;
+	uint64_t region, needed;
 };
 
 /* Notes a failure; the lock is held. */
@@ -184,6 +185,8 @@ static void keep_failure(struct state *s, uint32_t kind, uint32_t list, const st
 	f->reach = c->reach;
 	f->lowest = c->lowest;
 	f->cores = c->cores;
+	f->region = c->region;
+	f->needed = c->needed;
 	describe_lists(s, f, list);
 	copy_blocks(s, f);
 	s->failure_credit -= exact_now() - at;
@@ -272,5 +275,72 @@ void program_clashed(struct state *s, uint64_t program)
 	uint32_t list = c.reach ? clashing_list(s, c.reach, &c.lowest) : 0;
 	if (list)
 		keep_failure(s, TTMON_FAILURE_CLASH, list, &(struct request){.bytes = c.reach}, &c);
+	end(s);
+}
+
+/* ---- Traces ----------------------------------------------------------------- */
+
+/* Whether a list can be that of a trace region of so many bytes: each bank has all
+ * of it (before 0.74), or its part, rounded up. */
+static bool is_region(const struct ttmon_ledger_list *l, uint64_t region)
+{
+	enum { ROUND = 8192 };
+	if (l->pool != TTMON_TRACE || l->state != TTMON_LIST_OPEN || l->banks == 0)
+		return false;
+	uint64_t part = (region + l->banks - 1) / l->banks;
+	return l->capacity == region || l->capacity == (part + ROUND - 1) / ROUND * ROUND;
+}
+
+/* Whether an allocator has ever given anything out. Those of the chips of a mesh
+ * never do. */
+static bool group_used(struct state *s, uint32_t group)
+{
+	uint32_t used = s->ledger->section[TTMON_LISTS].used;
+	for (uint32_t n = 1; n < used; n++)
+		if (list_record(s, n)->group == group && list_record(s, n)->total_blocks)
+			return true;
+	return false;
+}
+
+static uint32_t open_chips(struct state *s)
+{
+	uint32_t open = 0, used = s->ledger->section[TTMON_CHIPS].used;
+	for (uint32_t n = 0; n < used; n++)
+		open += ((struct ttmon_chip *)record(s, TTMON_CHIPS, n))->open == 1;
+	return open;
+}
+
+/* The list of a trace region; 0: none. Of several it is the one that was made last
+ * of those whose allocators are in use, or of all. */
+static uint32_t region_list(struct state *s, uint64_t region, bool *several)
+{
+	uint32_t found = 0, in_use = 0, used = s->ledger->section[TTMON_LISTS].used;
+	for (uint32_t n = 1; n < used; n++) {
+		const struct ttmon_ledger_list *l = list_record(s, n);
+		if (!is_region(l, region))
+			continue;
+		bool uses = group_used(s, l->group);
+		if (in_use && !uses)
+			continue;
+		if (!found || (uses && !in_use) || l->made >= list_record(s, found)->made)
+			found = n;
+		in_use += uses;
+	}
+	*several = in_use > 1 || (in_use == 0 && open_chips(s) > 1);
+	return found;
+}
+
+void trace_refused(struct state *s, uint64_t needed, uint64_t region)
+{
+	if (!ready(s))
+		return;
+	stacks_prepare();
+	begin(s);
+	bool several;
+	uint32_t list = region_list(s, region, &several);
+	if (list) {
+		struct request r = {.known = several ? TTMON_SEVERAL_DEVICES : 0};
+		keep_failure(s, TTMON_FAILURE_TRACE, list, &r, &(struct clash){.region = region, .needed = needed});
+	}
 	end(s);
 }

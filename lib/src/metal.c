@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "metal.h"
@@ -457,6 +458,25 @@ HOOK void METAL_program_check(uint64_t program, uint64_t device)
 	self.program = program;
 	call_watched((void *)call, program, device);
 	self.program = 0;
+}
+
+/* ---- Traces ----------------------------------------------------------------- */
+
+/* tt_throw(file, line, kind, condition, message, values…) of an unsigned, an int and
+ * a size_t, which never returns. The message says what is thrown. */
+HOOK __attribute__((noreturn)) void METAL_trace_thrown(const char *file, int line, const char *kind, const char *condition, const char *message, uint64_t length,
+						       const uint32_t *needed, const int *device, const uint64_t *region)
+{
+	static const char does_not_fit[] = "Creating trace buffers of size {}B on MeshDevice {}, but only {}B is allocated for trace region.";
+	struct state *s, *any;
+	__typeof__(&METAL_trace_thrown) call = (__typeof__(&METAL_trace_thrown))metal_original(SYM_trace_thrown, __builtin_return_address(0), &s);
+	if (!call)
+		call = (__typeof__(&METAL_trace_thrown))metal_any(SYM_trace_thrown, &any);
+	if (!call)
+		abort(); /* what called us would go on as if all were well */
+	if (s && length == sizeof does_not_fit - 1 && memcmp(message, does_not_fit, length) == 0)
+		trace_refused(s, *needed, *region);
+	call(file, line, kind, condition, message, length, needed, device, region);
 }
 
 HOOK void METAL_mass_free(uint64_t manager)

@@ -173,6 +173,8 @@ INTERNAL void list_failed(struct state *s, uint64_t object, const struct request
 INTERNAL void program_laid(struct state *s, uint64_t program, uint64_t end, uint32_t cores);
 INTERNAL void program_gone(struct state *s, uint64_t program);
 INTERNAL void program_clashed(struct state *s, uint64_t program);
+/* Traces need more than the trace region has, over all banks. */
+INTERNAL void trace_refused(struct state *s, uint64_t needed, uint64_t region);
 INTERNAL bool failed_lately(const struct state *s);
 enum { TTMON_FAILURE_RECORDS = 8, TTMON_FAILED_BLOCK_RECORDS = 1 << 17 };
 INTERNAL void list_cleared(struct state *s, uint64_t object);

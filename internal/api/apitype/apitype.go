@@ -104,6 +104,9 @@ type Watch struct {
 type WatchLibrary struct {
 	Path   string `json:"path"`
 	Reason string `json:"reason,omitempty"`
+	// Unseen are the kinds of failed allocations that its release lacks a function
+	// for: no_room, clash, trace.
+	Unseen []string `json:"unseen_failures,omitempty"`
 }
 
 // Turn is one turn of the loop.

@@ -25,6 +25,9 @@ type accounts struct {
 	perUID    int64
 	shares    *budget.Pool
 	failures  failures
+	// learns says that a process with several chips has made an allocator since the
+	// reader looked last: its first buffers tell which chips it stands for.
+	learns bool
 	// tap keeps changes for followers; nil: there are none.
 	tap *tap
 }
@@ -216,6 +219,8 @@ func (b *accounts) applySite(p *process, e *event, at int64) {
 		b.noRoom(p, e, at)
 	case clashed:
 		b.clash(p, e, at)
+	case traceRefused:
+		b.refusedTrace(p, e, at)
 	case cbMarked, cbTracked:
 		p.layOut(about[layoutEvent](e))
 	case programGone:

@@ -51,7 +51,7 @@ func probed() (n int) {
 // and a wait and its end.
 func inFake() (n int) {
 	for _, s := range symbols {
-		if s.need != metalabi.Called && (s.site < workOn || s.site == atPages) {
+		if s.need != metalabi.Called && (s.site < workOn || s.site == atPages || s.site == traceRefused) {
 			n++
 		}
 	}

@@ -46,7 +46,8 @@ const (
 	atPages      = kind(watchEventKindSITE_PAGES)
 	atPagesConst = kind(watchEventKindSITE_PAGES_CONST)
 	atPage       = kind(watchEventKindSITE_PAGE)
-	numSites     = atPage + 1
+	traceRefused = kind(watchEventKindSITE_TRACE)
+	numSites     = traceRefused + 1
 
 	listFound  = kind(watchEventKindEVENT_FOUND)
 	blockFound = kind(watchEventKindEVENT_BLOCK)
@@ -58,7 +59,7 @@ const (
 
 // Kinds of events that are no sites come after them: no site may be added before
 // they have been moved.
-var _ [watchEventKindEVENT_FOUND - watchEventKindSITE_PAGE - 1]struct{}
+var _ [watchEventKindEVENT_FOUND - watchEventKindSITE_TRACE - 1]struct{}
 
 // eventBytes is the size of an event.
 const eventBytes = int(unsafe.Sizeof(watchEvent{}))
@@ -78,7 +79,7 @@ type event struct {
 	lost uint16 // events of the process that were lost so far, the low bits
 	word words
 	// stack are the lines of Python that the thread was in, innermost first; of
-	// noRoom and clashed only.
+	// noRoom, clashed and traceRefused only.
 	stack []ledgerfile.Frame
 }
 
@@ -97,6 +98,7 @@ type (
 	layoutEvent   = watchLayoutEvent
 	noRoomEvent   = watchNoRoomEvent
 	clashEvent    = watchClashEvent
+	traceEvent    = watchTraceEvent
 	workEvent     = watchWorkEvent
 	exitEvent     = watchExitEvent
 	forkEvent     = watchForkEvent
@@ -104,7 +106,7 @@ type (
 
 // about reads the words of an event as what its kind says.
 func about[T objectEvent | listEvent | takeEvent | changeEvent | blockEvent | wholeEvent |
-	providerEvent | recordEvent | layoutEvent | noRoomEvent | clashEvent | workEvent | exitEvent | forkEvent](e *event,
+	providerEvent | recordEvent | layoutEvent | noRoomEvent | clashEvent | traceEvent | workEvent | exitEvent | forkEvent](e *event,
 ) *T {
 	return (*T)(unsafe.Pointer(&e.word)) // none is larger: see TestEventTypes
 }

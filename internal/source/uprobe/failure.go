@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
@@ -114,6 +115,56 @@ func (b *accounts) clash(p *process, of *event, at int64) {
 		})
 		return
 	}
+}
+
+// refusedTrace enters a trace that does not fit its region.
+func (b *accounts) refusedTrace(p *process, of *event, at int64) {
+	e := about[traceEvent](of)
+	p.recall(of, e.Stack)
+	if e.Needed <= e.Region {
+		return
+	}
+	l, several := p.regionOf(e.Region)
+	b.failed(p, l, of, at, failure.Trace, func(r *failure.Record) {
+		r.Region = &failure.Region{Size: e.Region, Needed: e.Needed}
+		if several {
+			r.Doubts = append(r.Doubts, failure.SeveralDevices)
+		}
+	})
+}
+
+// regionOf finds the list of a trace region of so many bytes. Of several it is the
+// one that was made last of those whose allocators are in use (those of the chips
+// of a mesh never are), or of all; several says that it may be another. Where none
+// is known it is an empty one of which nothing is known.
+func (p *process) regionOf(size uint64) (found *list, several bool) {
+	inUse := 0
+	for _, l := range p.ordered() {
+		if l.Pool != model.Trace || !failure.IsRegion(&l.Geometry, size) {
+			continue
+		}
+		uses := p.uses(l.allocator)
+		if uses {
+			inUse++
+		}
+		if uses || inUse == 0 {
+			found = l
+		}
+	}
+	if found == nil {
+		return &list{allocator: &allocator{Allocator: &blocks.Allocator{}}, List: blocks.NewList(blocks.Geometry{Pool: model.Trace}, blocks.Late)}, false
+	}
+	return found, inUse > 1 || inUse == 0 && len(p.Seen) > 1
+}
+
+// uses reports whether the process has ever allocated from an allocator.
+func (p *process) uses(a *allocator) bool {
+	for _, l := range p.lists {
+		if l.allocator == a && l.used {
+			return true
+		}
+	}
+	return false
 }
 
 var number = regexp.MustCompile(`\d+`)

@@ -57,9 +57,6 @@ type stage struct {
 	release string
 	on      string // descriptor
 	open    ttnn.Step
-	// chipless says that the probes may not have learned yet which chips of several
-	// an allocator is of: they look at its first buffers only now and then.
-	chipless bool
 }
 
 func failuresAreTrue(t *testing.T, release, descriptor string, open ttnn.Step, rounds int) {
@@ -243,7 +240,7 @@ func (x *stage) equals(what string, r *failure.Record, ask ttnn.Step, said strin
 	space, known := r.State.Space()
 	got := [8]uint64{r.Request.Bytes, 0, 0, r.Need(), r.State.Capacity - r.State.Cut, r.State.Usage().BankBytes, space.Free, space.Largest}
 	want := [8]uint64{n[1], 0, 0, r.State.Round(n[4]), n[5], n[6], n[7], n[8]}
-	if got != want || !known || len(r.Chips) == 0 && !x.chipless {
+	if got != want || !known || len(r.Chips) == 0 {
 		x.Errorf("%s has %v (%v), tt-metal said %s", what, got, known, said)
 	}
 	if shards := r.Request.Shards; r.Request.Sharded == nil || *r.Request.Sharded != (ask["cores"] != nil) || *r.Request.Sharded && shards != n[3] {

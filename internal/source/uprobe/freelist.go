@@ -40,6 +40,7 @@ type allocator struct {
 	*blocks.Allocator
 	number  uint64 // for others: its ID is an address in the process
 	settled bool   // all its chips are known
+	made    int64  // Unix time in ns; 0: before it was watched
 }
 
 // list is one free list of a process.
@@ -76,6 +77,10 @@ func (b *accounts) addList(p *process, e *event, now int64) {
 	if a == nil {
 		p.numbers.allocator++
 		a = &allocator{Allocator: &blocks.Allocator{ID: x.Allocator}, number: p.numbers.allocator}
+		if e.kind == listMade {
+			a.made = now
+			b.learns = b.learns || len(p.providers) > 1
+		}
 		p.allocators[a.ID] = a
 		p.Allocators = append(p.Allocators, a.Allocator)
 	}
@@ -189,8 +194,9 @@ func (b *accounts) learnChip(p *process, e *event, at int64) {
 // learning reports whether anything was allocated, and whether the chips of some
 // of it are still unknown. Each chip is named once for every buffer, so that
 // a chip which was named for a third one had all its company by then. A process
-// that has just opened several chips is about to allocate. Learning is given up
-// when it has cost too much.
+// that has just opened several chips, or has made an allocator for some of them (a
+// sub-device's), is about to allocate. Learning is given up when it has cost too
+// much.
 func (p *process) learning(now int64) (used, open bool) {
 	const maxTaught = 20_000 // hits; a Galaxy needs some hundred
 	for _, l := range p.lists {
@@ -206,7 +212,13 @@ func (p *process) learning(now int64) (used, open bool) {
 		open = open || l.used && !l.allocator.settled && p.taught < maxTaught
 	}
 	const soon = int64(time.Minute)
-	return used, open || !used && len(p.providers) > 1 && now-p.opened < soon
+	if len(p.providers) > 1 {
+		open = open || !used && now-p.opened < soon
+		for _, a := range p.allocators {
+			open = open || len(a.Chips) == 0 && now-a.made < soon && p.taught < maxTaught
+		}
+	}
+	return used, open
 }
 
 func (b *accounts) dropAllocator(p *process, at uint64, now int64) {

@@ -306,6 +306,7 @@ func (s *Source) readAll(record *ringbuf.Record) (n int, err error) {
 			if t := s.accounts.tap; t != nil {
 				t.caughtUp(n, began)
 			}
+			s.learnNewChips(time.Now())
 			s.served.Store(max(s.served.Load(), asked))
 			s.synced.Broadcast()
 			s.mu.Unlock()

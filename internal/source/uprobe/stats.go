@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/sorted"
 )
 
@@ -25,6 +26,8 @@ type Stats struct {
 type Library struct {
 	Path string
 	Err  error
+	// Unseen are the kinds of failures that its release has no function for.
+	Unseen []failure.Kind
 }
 
 // Stats returns the state of the watching.
@@ -33,7 +36,7 @@ func (s *Source) Stats() Stats {
 	defer s.mu.Unlock()
 	st := Stats{Ready: s.isReady(), Waits: s.o.Waits, Processes: len(s.accounts.processes), Events: s.events, Slow: s.slow}
 	for _, l := range s.libraries {
-		st.Libraries = append(st.Libraries, Library{l.path, l.err})
+		st.Libraries = append(st.Libraries, Library{l.path, l.err, l.unseen()})
 	}
 	sorted.By(st.Libraries, func(a, b *Library) int { return strings.Compare(a.Path, b.Path) })
 	for _, pid := range slices.Sorted(maps.Keys(s.accounts.processes)) {
@@ -44,6 +47,22 @@ func (s *Source) Stats() Stats {
 		}
 	}
 	return st
+}
+
+// unseen are the kinds of failures that are not seen in a library that is watched.
+func (l *library) unseen() (list []failure.Kind) {
+	if l.err != nil {
+		return nil
+	}
+	for _, x := range []struct {
+		site kind
+		of   failure.Kind
+	}{{noRoom, failure.NoRoom}, {clashed, failure.Clash}, {traceRefused, failure.Trace}} {
+		if !l.has(x.site) {
+			list = append(list, x.of)
+		}
+	}
+	return list
 }
 
 func (s *Source) isReady() bool {

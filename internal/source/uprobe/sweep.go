@@ -154,18 +154,40 @@ func (s *Source) learnChips(now time.Time) {
 		if l.err != nil {
 			continue
 		}
-		used, open := false, false
-		for pid := range l.pids {
-			if p := s.accounts.processes[uint32(pid)]; p != nil {
-				u, o := p.learning(now.UnixNano())
-				used, open = used || u, open || o
-			}
-		}
-		if learned := used && !open; learned != l.learned && time.Since(began) < learnTime {
+		if learned := s.knowsChips(l, now); learned != l.learned && time.Since(began) < learnTime {
 			l.learned = learned
 			s.arm(l)
 		}
 	}
+}
+
+// learnNewChips is learnChips for allocators that were made just now: their first
+// buffers would be gone before the next sweep. It takes no probes out, so that
+// probes are set no more often than there are sweeps. With mu.
+func (s *Source) learnNewChips(now time.Time) {
+	if !s.accounts.learns {
+		return
+	}
+	s.accounts.learns = false
+	for _, l := range s.libraries {
+		if l.err == nil && l.learned && !s.knowsChips(l, now) {
+			l.learned = false
+			s.arm(l)
+		}
+	}
+}
+
+// knowsChips reports whether it is known which chips the allocators of a library's
+// processes stand for. With mu.
+func (s *Source) knowsChips(l *library, now time.Time) bool {
+	used, open := false, false
+	for pid := range l.pids {
+		if p := s.accounts.processes[uint32(pid)]; p != nil {
+			u, o := p.learning(now.UnixNano())
+			used, open = used || u, open || o
+		}
+	}
+	return used && !open
 }
 
 // dropGone drops libraries whose file is deleted. With mu.

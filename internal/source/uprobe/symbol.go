@@ -17,7 +17,7 @@ var sites = map[string]kind{
 	"list_made": listMade, "manager_ask": atAsk, "list_take": taken, "list_deallocate": freed, "list_clear": cleared,
 	"list_shrink": shrunk, "list_reset": resized, "provider_old": providerMade, "provider_gone": providerGone, "record": recorded,
 	"program_layout": atProgram, "program_gone": programGone, "cb_mark": cbMarked, "cb_track": cbTracked,
-	"list_statistics": noRoom, "clash_thrown": clashed,
+	"list_statistics": noRoom, "clash_thrown": clashed, "trace_thrown": traceRefused,
 	"buffer":  atBuffer,
 	"work_on": workOn, "work_on_old": workOnOld, "work_off": workOff, "work_off_old": workOffOld,
 	"queue_made": queueMade, "sub_devices_made": subDevicesMade, "sub_devices_loaded": subDevicesLoaded,

@@ -103,9 +103,10 @@ const (
 	watchEventKindSITE_PAGES              watchEventKind = 29
 	watchEventKindSITE_PAGES_CONST        watchEventKind = 30
 	watchEventKindSITE_PAGE               watchEventKind = 31
-	watchEventKindEVENT_FOUND             watchEventKind = 32
-	watchEventKindEVENT_BLOCK             watchEventKind = 33
-	watchEventKindEVENT_WHOLE             watchEventKind = 34
+	watchEventKindSITE_TRACE              watchEventKind = 32
+	watchEventKindEVENT_FOUND             watchEventKind = 48
+	watchEventKindEVENT_BLOCK             watchEventKind = 49
+	watchEventKindEVENT_WHOLE             watchEventKind = 50
 	watchEventKindEVENT_EXEC              watchEventKind = 64
 	watchEventKindEVENT_EXIT              watchEventKind = 65
 	watchEventKindEVENT_FORK              watchEventKind = 66
@@ -325,6 +326,14 @@ type watchThread struct {
 	WaitQueue    uint64
 	WaitBegan    uint64
 	Covered      uint64
+}
+
+type watchTraceEvent struct {
+	_      structs.HostLayout
+	Needed uint64
+	Region uint64
+	Unused [3]uint64
+	Stack  uint64
 }
 
 type watchUser struct {

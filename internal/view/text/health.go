@@ -84,6 +84,9 @@ func writeWatch(row func(name, format string, args ...any), u *apitype.Watch) {
 		if l.Reason != "" {
 			row("", "%s is not watched: %s", words.Escape(l.Path), words.Escape(l.Reason))
 		}
+		if len(l.Unseen) > 0 {
+			row("", "%s: failed allocations are not seen, its release lacks the functions: %s", words.Escape(l.Path), words.Escape(strings.Join(l.Unseen, ", ")))
+		}
 	}
 }
 

@@ -68,8 +68,12 @@ func AppendHTML(dst []byte, r *failure.Record, now time.Time) []byte {
 }
 
 func fixLabel(r *failure.Record) string {
-	if r.Kind == failure.Clash {
+	switch r.Kind {
+	case failure.Clash:
 		return "they would not have overlapped"
+	case failure.Trace:
+		return "all traces would have fitted"
+	case failure.NoRoom:
 	}
 	return "it would have fitted"
 }

@@ -75,8 +75,12 @@ func listProgram(x *failure.Summary, width int) string {
 // Sentence is a failure of a list in a few words: "no room for 640 KiB of L1:
 // fragmented".
 func Sentence(x *failure.Summary) string {
-	if x.Kind == failure.Clash {
+	switch x.Kind {
+	case failure.Clash:
 		return "circular buffers clash with a buffer of L1"
+	case failure.Trace:
+		return fmt.Sprintf("trace region too small: traces need %s", total(x))
+	case failure.NoRoom:
 	}
 	pool, _ := model.PoolNamed(x.Pool)
 	return fmt.Sprintf("no room for %s of %s: %s", total(x), words.PoolName(pool), Cause(x.Cause))
@@ -100,6 +104,8 @@ func Cause(c failure.Cause) string {
 		return "too large"
 	case failure.Overlap:
 		return "clash"
+	case failure.RegionTooSmall:
+		return "region too small"
 	}
 	return words.Escape(string(c))
 }

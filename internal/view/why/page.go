@@ -156,5 +156,8 @@ func piece(r *failure.Record) (bytes, at uint64, label string) {
 	if largest.Size == 0 {
 		largest.Addr = r.State.Base
 	}
+	if r.Kind == failure.Trace {
+		return r.Region.Bank, largest.Addr, "the trace that was refused"
+	}
 	return r.Need(), largest.Addr, words.Bytes(r.Need()) + " were asked for"
 }

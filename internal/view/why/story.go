@@ -220,8 +220,12 @@ func Where(r *failure.Record) string {
 
 // What is what failed, in two or three words.
 func What(r *failure.Record) string {
-	if r.Kind == failure.Clash {
+	switch r.Kind {
+	case failure.Clash:
 		return "circular buffers clash with L1"
+	case failure.Trace:
+		return "trace region too small"
+	case failure.NoRoom:
 	}
 	return words.PoolName(r.PoolKind()) + subDevice(r) + ": no room"
 }
@@ -247,6 +251,9 @@ func Asked(r *failure.Record) string {
 		}
 		return fmt.Sprintf("%s of circular buffers%s, up to address %#x; the lowest buffer lies at %#x", words.Bytes(c.Reach-min(c.Base, c.Reach)), cores, c.Reach, c.Lowest)
 	}
+	if r.Kind == failure.Trace {
+		return exactBytes(r.Region.Needed) + " for all traces of the device"
+	}
 	parts := []string{fmt.Sprintf("%s a %s", words.Bytes(r.Need()), Bank(r))}
 	if t := r.Request.Tensor; t != nil {
 		parts = append(parts, Tensor(t))
@@ -267,6 +274,15 @@ func Asked(r *failure.Record) string {
 		parts = append(parts, "pages of "+words.Bytes(n))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// exactBytes is a size that a parameter is set to: rounded, and to the byte where
+// that is another number.
+func exactBytes(n uint64) string {
+	if n < 1024 {
+		return words.Bytes(n)
+	}
+	return fmt.Sprintf("%s (%d bytes)", words.Bytes(n), n)
 }
 
 // Tensor names a tensor: [1,8,4096,128] bfloat16 tile interleaved.
@@ -322,6 +338,8 @@ func Verdict(r *failure.Record) string {
 		return "reserved: a hole is large enough, but another allocator of the device uses the same addresses"
 	case failure.Overlap:
 		return fmt.Sprintf("they overlap by %s", words.Bytes(v.Missing))
+	case failure.RegionTooSmall:
+		return fmt.Sprintf("the trace region is %s too small: the device was opened with trace_region_size=%d", words.Bytes(v.Missing), r.Region.Size)
 	}
 	return "why is not known: " + strings.Join(Doubts(r), "; ")
 }
@@ -454,8 +472,12 @@ func Event(r *failure.Record, lines bool) string {
 	if r.Count > 1 {
 		times = fmt.Sprintf(" (%d times)", r.Count)
 	}
-	if r.Kind == failure.Clash {
+	switch r.Kind {
+	case failure.Clash:
 		return fmt.Sprintf("%s (%d): circular buffers clash with a buffer of L1 by %s%s on %s%s", Program(r), r.Process.PID, words.Bytes(r.Verdict.Missing), by, Where(r), times)
+	case failure.Trace:
+		return fmt.Sprintf("%s (%d): traces need %s, trace_region_size is %d%s on %s%s", Program(r), r.Process.PID, exactBytes(r.Region.Needed), r.Region.Size, by, Where(r), times)
+	case failure.NoRoom:
 	}
 	return fmt.Sprintf("%s (%d): no room for %s a %s of %s%s on %s: %s%s", Program(r), r.Process.PID, words.Bytes(r.Need()), Bank(r), words.PoolName(r.PoolKind()), by, Where(r), Cause(r.Verdict.Cause), times)
 }

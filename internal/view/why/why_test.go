@@ -73,6 +73,7 @@ func stories() map[string]*failure.Record {
 		"too large":  record(model.DRAM, 4096*mib, 5000*mib, block{0, 1024 * mib, 1, time.Hour}),
 		"clash":      record(model.L1, 1300*kib, 0, block{500 * kib, 700 * kib, 1, time.Minute}, block{1200 * kib, 100 * kib, 2, time.Second}),
 		"trace":      record(model.Trace, 0, 3*mib),
+		"region":     record(model.Trace, 128*kib, 0),
 		"caught":     record(model.L1, 1300*kib, 80*kib, held...),
 		"no lines":   record(model.L1, 1300*kib, 80*kib, held...),
 		"unknown":    record(model.DRAM, 4096*mib, 64*mib, block{0, 1024 * mib, 1, time.Hour}),
@@ -82,6 +83,11 @@ func stories() map[string]*failure.Record {
 	clash := all["clash"]
 	clash.Kind, clash.Request = failure.Clash, failure.Request{}
 	clash.Clash = &failure.Collision{Program: 3, Reach: base + 620*kib, Lowest: base + 500*kib, Overlap: 120 * kib, Base: base, Cores: []int{0, 0, 7, 7}}
+	region := all["region"]
+	region.Kind, region.Request = failure.Trace, failure.Request{}
+	region.Region = &failure.Region{Size: 1 * mib, Needed: 1*mib + 300*kib}
+	region.State.Alloc(blocks.Block{Addr: base, Size: 64 * kib, Asked: 512 * kib, Site: 1, Born: noon.Add(-time.Minute).UnixNano()})
+	region.State.Alloc(blocks.Block{Addr: base + 64*kib, Size: 40 * kib, Asked: 320 * kib, Site: 2, Born: noon.Add(-time.Second).UnixNano()})
 	caught := all["caught"]
 	caught.Count, caught.First, caught.Last = 1000, noon.Add(-time.Minute), noon.Add(time.Second)
 	bare := all["no lines"]
@@ -181,7 +187,7 @@ func TestWidths(t *testing.T) {
 func TestList(t *testing.T) {
 	var list []failure.Summary
 	all := stories()
-	for i, name := range []string{"fragmented", "too large", "clash", "trace", "caught", "no lines", "unknown", "hostile"} {
+	for i, name := range []string{"fragmented", "too large", "clash", "trace", "region", "caught", "no lines", "unknown", "hostile"} {
 		s := all[name].Summary()
 		s.Last = noon.Add(-time.Duration(i*i) * time.Minute)
 		list = append(list, s)

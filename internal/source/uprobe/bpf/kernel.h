@@ -100,8 +100,11 @@ struct pt_regs {
 #define ARG4(r) ((r)->cx)
 #define ARG5(r) ((r)->r8)
 #define ARG6(r) ((r)->r9)
-// Where the nth argument that found no register is, when a function is entered.
-#define STACK_ARG(r, n) ((r)->sp + 8 + 8 * (n))
+// Arguments that found no register, when a function is entered.
+#define ARG7(r) user64((r)->sp + 8)
+#define ARG8(r) user64((r)->sp + 16)
+#define ARG9(r) user64((r)->sp + 24)
+#define ARG10(r) user64((r)->sp + 32)
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
 	u64 regs[31], sp;
@@ -112,7 +115,10 @@ struct pt_regs {
 #define ARG4(r) ((r)->regs[3])
 #define ARG5(r) ((r)->regs[4])
 #define ARG6(r) ((r)->regs[5])
-#define STACK_ARG(r, n) ((r)->sp + 8 * (n))
+#define ARG7(r) ((r)->regs[6])
+#define ARG8(r) ((r)->regs[7])
+#define ARG9(r) user64((r)->sp)
+#define ARG10(r) user64((r)->sp + 8)
 #else
 #error "no such architecture"
 #endif

@@ -44,7 +44,8 @@ enum event_kind {
 	SITE_PAGES, // RealtimeProfilerManager::publish_pages; see worked
 	SITE_PAGES_CONST, // the same before 0.80
 	SITE_PAGE, // InvokeProgramRealtimeProfilerCallbacks, before 0.76
-	EVENT_FOUND = 32,
+	SITE_TRACE, // the exception about a trace that does not fit its region
+	EVENT_FOUND = 48,
 	EVENT_BLOCK,
 	EVENT_WHOLE,
 	EVENT_EXEC = 64,
@@ -137,6 +138,14 @@ struct clash_event {
 	u64 stack; // as in no_room_event, and at the same place
 };
 
+// SITE_TRACE: traces need more than their region has, over all banks.
+struct trace_event {
+	u64 needed; // by all of them, with the one that is refused
+	u64 region; // trace_region_size
+	u64 unused[3];
+	u64 stack; // as in no_room_event, and at the same place
+};
+
 // A line of Python that a thread is in.
 struct frame {
 	u32 line; // 0: not known
@@ -150,7 +159,7 @@ struct frame {
 
 #define MAX_FRAMES 24
 
-// SITE_NO_ROOM and SITE_CLASH with the lines that the thread is in, innermost
+// SITE_NO_ROOM, SITE_CLASH and SITE_TRACE with the lines that the thread is in, innermost
 // first.
 struct failed {
 	struct event event;
@@ -244,6 +253,7 @@ const struct described {
 	struct layout_event layout;
 	struct no_room_event no_room;
 	struct clash_event clash;
+	struct trace_event trace;
 	struct frame frame;
 	struct failed failed;
 	struct python python;
@@ -958,16 +968,42 @@ INLINE int no_room(struct pt_regs *ctx, struct event *e, struct thread *t)
 }
 
 // clash reports circular buffers that reach into a buffer. The function that
-// throws has references to what it prints on the stack.
+// throws has references to what it prints behind its other arguments.
 INLINE void clash(struct pt_regs *ctx, struct event *e)
 {
 	struct clash_event *x = (void *)e->word;
-	u64 text = user64(STACK_ARG(ctx, 1)), size = user64(text + 8);
-	x->program = user64(user64(STACK_ARG(ctx, 0)));
-	x->lowest = user64(user64(STACK_ARG(ctx, 2)));
-	x->reach = user64(user64(STACK_ARG(ctx, 3)));
+	u64 text = ARG8(ctx), size = user64(text + 8);
+	x->program = user64(ARG7(ctx));
+	x->lowest = user64(ARG9(ctx));
+	x->reach = user64(ARG10(ctx));
 	if (size < sizeof(x->cores))
 		read_user(x->cores, size & 15, (void *)user64(text));
+}
+
+// The message about a trace that does not fit its region.
+#define TRACE_FORMAT "Creating trace buffers of size {}B on MeshDevice {}, but only {}B is allocated for trace region."
+
+// trace reports a trace that does not fit its region. Other messages with values
+// of the same types are thrown by the same function: it is false for them.
+INLINE int trace(struct pt_regs *ctx, struct event *e)
+{
+	struct trace_event *x = (void *)e->word;
+	u64 format = ARG5(ctx), length = ARG6(ctx);
+	u32 needed = 0;
+	if (length != sizeof(TRACE_FORMAT) - 1)
+		return 0;
+#pragma unroll
+	for (u32 i = 0; i < sizeof(TRACE_FORMAT) / 8; i++) {
+		u64 want;
+		__builtin_memcpy(&want, &TRACE_FORMAT[8 * i], 8);
+		if (user64(format + 8 * i) != want)
+			return 0;
+	}
+	if (read_user(&needed, sizeof(needed), (void *)ARG7(ctx)))
+		return 0;
+	x->needed = needed;
+	x->region = user64(ARG9(ctx));
+	return 1;
 }
 
 // lay_out reports a circular buffer of the program that is being laid out.
@@ -1258,6 +1294,11 @@ int hit(struct pt_regs *ctx)
 		break;
 	case SITE_CLASH:
 		clash(ctx, &e);
+		failure = 1;
+		break;
+	case SITE_TRACE:
+		if (!trace(ctx, &e))
+			return 0;
 		failure = 1;
 		break;
 	case SITE_FREE:
