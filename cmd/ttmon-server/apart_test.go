@@ -113,8 +113,8 @@ func TestNoEventIsMissing(t *testing.T) {
 	h.await("all events after a kill of ttmond", all)
 }
 
-// Where ttmond's backlog is gone, its numbers begin again, and nothing is taken for
-// what is known.
+// Where ttmond's backlog is gone, its numbers begin again, and nothing counts as
+// already known.
 func TestBacklogIsLost(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)

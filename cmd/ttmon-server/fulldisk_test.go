@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A disk that is really full: history goes on in memory, which is said, and
+// A disk that is really full: history continues in memory, with a warning, and
 // returns to the disk when there is room.
 func TestHistoryOnAFullDisk(t *testing.T) {
 	t.Parallel()

@@ -222,7 +222,7 @@ func await(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(limit); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }
@@ -230,16 +230,16 @@ func await(t testing.TB, what string, ok func() bool) {
 // get asks the server's socket.
 func (h *host) get(path string) (status int, body []byte) {
 	h.t.Helper()
-	return ask(h.t, h.server, http.MethodGet, path, nil, nil)
+	return call(h.t, h.server, http.MethodGet, path, nil, nil)
 }
 
 func (h *host) post(path string) (status int, body []byte) {
 	h.t.Helper()
-	return ask(h.t, h.server, http.MethodPost, path, nil, nil)
+	return call(h.t, h.server, http.MethodPost, path, nil, nil)
 }
 
-// ask asks at a Unix socket.
-func ask(t testing.TB, socket, method, path string, header http.Header, body []byte) (status int, answer []byte) {
+// call asks at a Unix socket.
+func call(t testing.TB, socket, method, path string, header http.Header, body []byte) (status int, answer []byte) {
 	t.Helper()
 	status, answer, err := try(socket, method, path, header, body)
 	if err != nil {
@@ -279,7 +279,7 @@ func try(socket, method, path string, header http.Header, body []byte) (status i
 // tree asks a socket for an answer in JSON.
 func tree(t testing.TB, socket, path string) (v map[string]any) {
 	t.Helper()
-	status, body := ask(t, socket, http.MethodGet, path, nil, nil)
+	status, body := call(t, socket, http.MethodGet, path, nil, nil)
 	if err := json.Unmarshal(body, &v); err != nil || status != http.StatusOK {
 		t.Fatalf("%s: status %d, %v: %s", path, status, err, body)
 	}

@@ -19,7 +19,7 @@ const attackVar = "TTMON_SERVER_ATTACK"
 
 func init() {
 	attack := map[string]func(place) error{
-		"queries": attackQueries, "half-open": attackHalfOpen, "reporter": report, "ask": askAlone, "streams": attackStreams,
+		"queries": attackQueries, "half-open": attackHalfOpen, "reporter": report, "ask": callOnce, "streams": attackStreams,
 	}[os.Getenv(attackVar)]
 	if attack == nil {
 		return
@@ -196,7 +196,7 @@ func TestHostileQueries(t *testing.T) {
 		if page, err := scrape("http://" + address + "/metrics"); err != nil || !strings.Contains(page, "tenstorrent_up") {
 			t.Errorf("scrape %d: %v %.200s", k, err, page)
 		}
-		if status, body := ask(t, h.api, http.MethodGet, "/v1/snapshot", nil, nil); status != http.StatusOK {
+		if status, body := call(t, h.api, http.MethodGet, "/v1/snapshot", nil, nil); status != http.StatusOK {
 			t.Errorf("ttmond's snapshot %d: %d %.200s", k, status, body)
 		}
 	}

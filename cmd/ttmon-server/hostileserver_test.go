@@ -29,8 +29,8 @@ type answer struct {
 	Body   string
 }
 
-// askAlone asks one question and prints the answer.
-func askAlone(p place) error {
+// callOnce asks one question and prints the answer.
+func callOnce(p place) error {
 	var q question
 	if err := json.Unmarshal([]byte(p.question), &q); err != nil {
 		return err

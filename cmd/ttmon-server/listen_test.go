@@ -42,7 +42,7 @@ func TestListen(t *testing.T) {
 			t.Errorf("%s: %s", path, got)
 		}
 	}
-	// A name that somebody else lets point here is not ours.
+	// A foreign name that resolves to this address is refused.
 	if got := get(t, "http://"+address+"/metrics", http.Header{"Host": {"evil.example"}}); !strings.HasPrefix(got, "403") {
 		t.Errorf("evil.example gets %.80s", got)
 	}

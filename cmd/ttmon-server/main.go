@@ -58,7 +58,7 @@ ttmond's decision.
 Where no ttmond runs it collects by itself what its user may see, so that one user
 has history and the page without root.`,
 		Version:       version.Version,
-		Args:          takes(cobra.NoArgs),
+		Args:          usageArgs(cobra.NoArgs),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -145,8 +145,8 @@ func (f *flags) run(ctx context.Context, cfg server.Config) error {
 	})
 }
 
-// takes makes what is wrong with arguments an error of the command line.
-func takes(args cobra.PositionalArgs) cobra.PositionalArgs {
+// usageArgs makes what is wrong with arguments an error of the command line.
+func usageArgs(args cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, given []string) error {
 		if err := args(cmd, given); err != nil {
 			return daemon.Usage(err)

@@ -68,7 +68,7 @@ func TestHashPasswordRefuses(t *testing.T) {
 		stdin string
 		args  []string
 	}{
-		"nobody":      {"x\n", nil},
+		"no user":     {"x\n", nil},
 		"no password": {"\n", []string{"anna"}},
 		"a colon":     {"x\n", []string{"anna:b"}},
 		"too long":    {strings.Repeat("x", 80), []string{"anna"}},

@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// freePort returns a port of 127.0.0.1 that nobody listens on now. It is below
-// those that the kernel gives out by itself, so that nobody gets it before the
-// test has come to use it.
+// freePort returns a port of 127.0.0.1 that no process listens on now. It is below
+// those that the kernel assigns, so that no other process gets it before the test
+// uses it.
 func freePort(t testing.TB) string {
 	t.Helper()
 	for range 1000 {
@@ -263,6 +263,6 @@ func TestPrometheusTakesRemoteWrite(t *testing.T) {
 		t.Errorf("ttmon fleet %s: %v\n%s", host, err, out)
 	}
 	if out, err := exec.Command(ttmon, "fleet", "--prometheus", "http://"+freePort(t)).CombinedOutput(); err == nil || !strings.Contains(string(out), "connection refused") {
-		t.Errorf("nobody there: %v %s", err, out)
+		t.Errorf("no server: %v %s", err, out)
 	}
 }

@@ -22,7 +22,7 @@ func fleetCommand() *cobra.Command {
 VictoriaMetrics has them, and nothing else: no host is read. ttmon fleet --serve is
 the same. A bearer token is taken from $TTMON_PROMETHEUS_TOKEN.`,
 		Example: "  ttmon-server fleet --prometheus http://prometheus:9090 --listen 127.0.0.1:9109",
-		Args:    takes(cobra.NoArgs),
+		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, logs := daemon.NewLog(c.Log, os.Stderr)
 			defer logs.Close()
@@ -44,7 +44,7 @@ func replayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay FILE",
 		Short: "Serve a recording of ttmon record as a web page",
-		Args:  takes(cobra.ExactArgs(1)),
+		Args:  usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return server.ServeRecording(cmd.Context(), args[0], r, cmd.OutOrStdout())
 		},
@@ -69,7 +69,7 @@ func adoptCommand() *cobra.Command {
 releases kept history, events, jobs and alerts in ttmond's directory: they are moved.
 What the server has already stays. Packages run it; ttmon-server must not run then.`,
 		Example: "  ttmon-server adopt --user ttmon",
-		Args:    takes(cobra.NoArgs),
+		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			uid, gid, err := lookUp(name)
 			if err != nil {

@@ -33,7 +33,7 @@ commands, with "at TIME" before them, make a --script.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { // an unknown verb: the host knows them best
-			return tell(cmd, socket, args)
+			return sendCommand(cmd, socket, args)
 		},
 	}
 	cmd.PersistentFlags().StringVar(&socket, "control", "", "control `SOCKET` of the host (default $"+sim.ControlEnv+")")
@@ -47,7 +47,7 @@ commands, with "at TIME" before them, make a --script.`,
 			Long:                  long,
 			DisableFlagsInUseLine: true,
 			RunE: func(cmd *cobra.Command, args []string) error {
-				return tell(cmd, socket, append([]string{v.Name}, args...))
+				return sendCommand(cmd, socket, append([]string{v.Name}, args...))
 			},
 		}
 		verb.Flags().SetInterspersed(false) // texts and command lines may hold dashes
@@ -58,7 +58,7 @@ commands, with "at TIME" before them, make a --script.`,
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-func tell(cmd *cobra.Command, socket string, args []string) error {
+func sendCommand(cmd *cobra.Command, socket string, args []string) error {
 	socket, err := findControl(socket)
 	if err != nil {
 		return err

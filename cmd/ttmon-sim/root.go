@@ -186,7 +186,7 @@ func (f *flags) run(cmd *cobra.Command, args []string) error {
 	}
 	defer h.Close()
 	if len(args) == 0 {
-		return keep(cmd, h)
+		return waitForSignal(cmd, h)
 	}
 	err = runInside(h.Command(context.Background(), args[0], args[1:]...), h.Done())
 	reap(h.PID)
@@ -201,8 +201,8 @@ func startError(err error) error {
 	return err
 }
 
-// keep stays until it is told to go.
-func keep(cmd *cobra.Command, h *sim.Host) error {
+// waitForSignal stays until it is told to go.
+func waitForSignal(cmd *cobra.Command, h *sim.Host) error {
 	fmt.Fprintf(cmd.OutOrStdout(), "simulated host ready\ncontrol socket: %s\njoin it: ttmon-sim exec --control %s -- COMMAND\n", h.Control, h.Control)
 	select {
 	case <-stopSignal():

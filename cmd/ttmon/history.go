@@ -95,7 +95,7 @@ func (h *historyCmd) run(args []string) error {
 	}
 	var questions []plot.Question
 	for _, arg := range plot.Names(args) {
-		q, err := plot.Ask(arg, snap, len(sel) > 0)
+		q, err := plot.ParseMetric(arg, snap, len(sel) > 0)
 		if err != nil {
 			return err
 		}

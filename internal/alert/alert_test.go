@@ -175,7 +175,7 @@ func (b *bench) restart() {
 
 // second puts the state of device 0 in and evaluates.
 func (b *bench) second(state string) {
-	b.store.Take(func(emit prom.Emit) {
+	b.store.AddSnapshot(func(emit prom.Emit) {
 		f := &prom.Family{Name: "tenstorrent_device_condition"}
 		for _, s := range []string{"hung", "ok"} {
 			v := 0.0
@@ -243,14 +243,14 @@ func TestInfiniteValue(t *testing.T) {
 
 // A silenced alert is shown and not sent; when the silence ends it is.
 func TestSilence(t *testing.T) {
-	b := newBench(t, "[[silence]]\nalert = 'ChipHung'\nlabels = {device = '0'}\nreason = 'being mended'\nuntil = "+t0.Add(15*time.Second).UTC().Format(time.RFC3339)+"\n")
+	b := newBench(t, "[[silence]]\nalert = 'ChipHung'\nlabels = {device = '0'}\nreason = 'being repaired'\nuntil = "+t0.Add(15*time.Second).UTC().Format(time.RFC3339)+"\n")
 	for range 12 {
 		b.second("hung")
 	}
 	if len(b.changed) != 1 || len(b.sent) != 0 {
 		t.Fatalf("changed %q, sent %q", b.changed, b.sent)
 	}
-	if a := b.m.Active(); len(a) != 1 || !a[0].Silenced || a[0].Reason != "being mended" {
+	if a := b.m.Active(); len(a) != 1 || !a[0].Silenced || a[0].Reason != "being repaired" {
 		t.Fatalf("active %+v", a)
 	}
 	for range 10 {

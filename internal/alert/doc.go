@@ -1,4 +1,4 @@
-// Package alert decides when somebody must be told: rules in PromQL over the
+// Package alert decides when to send an alert: rules in PromQL over the
 // node's own history, with a time that they must hold, resolving, and
 // silences.
 //

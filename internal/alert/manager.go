@@ -30,7 +30,7 @@ type Options struct {
 	// Changed is told of alerts that began to fire or resolved, silenced ones
 	// included, one rule and status at a time.
 	Changed func([]*Alert)
-	// Send is told of those that somebody must hear of.
+	// Send receives the alerts to notify about.
 	Send func([]*Alert)
 	Log  *slog.Logger
 }
@@ -165,16 +165,16 @@ func (m *Manager) Evaluate(ctx context.Context, now time.Time) {
 			continue
 		}
 		begun := time.Now()
-		found, err := m.ask(ctx, r.Expr, now)
+		found, err := m.evaluate(ctx, r.Expr, now)
 		if ctx.Err() != nil {
 			return
 		}
 		m.mu.Lock()
-		news := err != nil && h.err == nil
+		newFailure := err != nil && h.err == nil
 		h.at, h.took, h.err = now, time.Since(begun), err
 		m.mu.Unlock()
 		if err != nil { // what it does not know it does not change
-			if news {
+			if newFailure {
 				m.opt.Log.Warn("cannot evaluate alert rule", "rule", r.Name, "err", err)
 			}
 			continue
@@ -186,8 +186,8 @@ func (m *Manager) Evaluate(ctx context.Context, now time.Time) {
 	}
 }
 
-// ask evaluates an expression.
-func (m *Manager) ask(ctx context.Context, expr string, now time.Time) ([]sampleOf, error) {
+// evaluate evaluates an expression.
+func (m *Manager) evaluate(ctx context.Context, expr string, now time.Time) ([]sampleOf, error) {
 	v, err := m.vector(ctx, expr, now)
 	if err != nil {
 		return nil, err
@@ -239,12 +239,12 @@ func (m *Manager) apply(ctx context.Context, r *Rule, set *Set, found []sampleOf
 		}
 	}
 	dirty = len(changed) > 0 || len(active) != before
-	return m.tell(set, current, changed, now) || dirty
+	return m.notifyChanges(set, current, changed, now) || dirty
 }
 
-// tell passes on what changed, and sends what must be sent: a firing alert
+// notifyChanges passes on what changed, and sends what must be sent: a firing alert
 // once, when no silence covers it, and its end if its beginning was sent.
-func (m *Manager) tell(set *Set, current, changed []*Alert, now time.Time) (dirty bool) {
+func (m *Manager) notifyChanges(set *Set, current, changed []*Alert, now time.Time) (dirty bool) {
 	var fire, end, begun, ended []*Alert
 	m.mu.Lock()
 	for _, a := range current {
@@ -318,7 +318,7 @@ func (m *Manager) dropRemoved(set *Set, now time.Time) (dirty bool) {
 		dirty = true
 	}
 	m.mu.Unlock()
-	m.tell(set, nil, gone, now)
+	m.notifyChanges(set, nil, gone, now)
 	return dirty
 }
 

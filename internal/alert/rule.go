@@ -28,7 +28,7 @@ type Rule struct {
 	Expr     string            `toml:"expr"` // PromQL; every series that it returns is an alert
 	For      Duration          `toml:"for"`  // how long it must hold
 	Keep     Duration          `toml:"keep_firing_for"`
-	Every    Duration          `toml:"every"` // how often it is looked at; 0: as often as any
+	Every    Duration          `toml:"every"` // how often it is evaluated; 0: at every evaluation
 	Severity string            `toml:"severity"`
 	Labels   map[string]string `toml:"labels"`
 	// Templates as Prometheus has them, with $labels and $value.

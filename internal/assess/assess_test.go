@@ -43,7 +43,7 @@ func TestOf(t *testing.T) {
 		{"throttled by power", func(_ *model.Snapshot, d *model.Device) { slow(d); d.Power = model.Value(99.0) }, []string{"throttled power"}, model.ConditionThrottled},
 		{"throttled by current", func(_ *model.Snapshot, d *model.Device) { slow(d); d.Current = model.Value(99.0) }, []string{"throttled current"}, model.ConditionThrottled},
 		{"a low clock by itself", func(_ *model.Snapshot, d *model.Device) { slow(d) }, nil, model.ConditionOK},
-		{"nobody uses it", func(s *model.Snapshot, d *model.Device) { slow(d); heat(d); s.Processes = nil }, []string{"hot"}, model.ConditionHot},
+		{"no process uses it", func(s *model.Snapshot, d *model.Device) { slow(d); heat(d); s.Processes = nil }, []string{"hot"}, model.ConditionHot},
 		{"its user is hidden", func(s *model.Snapshot, d *model.Device) { slow(d); heat(d); s.Processes, d.HiddenFDs = nil, 1 }, []string{"throttled heat"}, model.ConditionThrottled},
 		{"near its limit", func(_ *model.Snapshot, d *model.Device) { d.Temperature = model.Value(70.0) }, []string{"hot"}, model.ConditionHot},
 		{"below that", func(_ *model.Snapshot, d *model.Device) { d.Temperature = model.Value(69.9) }, nil, model.ConditionOK},

@@ -11,7 +11,7 @@
 // is no condition yet. collect has one: the snapshots of ttmond, of ttmon top
 // and of every other command that runs for a while come assessed, and keep
 // what was found when they are sent, recorded and stored. Of is for views: it
-// returns what a snapshot carries, or assesses it by itself where nobody has.
+// returns what a snapshot carries, or assesses it itself if that was not done.
 //
 // To add a condition: a kind in model, a place in ranking, a rule in rules,
 // its words in view/words.

@@ -153,7 +153,7 @@ func TestOtherPanicsAreNotHidden(t *testing.T) {
 	d, r := chip(model.Wormhole)
 	defer func() {
 		if e := recover(); e == nil {
-			t.Error("a bug was taken for a reset")
+			t.Error("a bug was treated as a reset")
 		} else if _, ok := e.(runtime.Error); ok {
 			t.Error(e)
 		}

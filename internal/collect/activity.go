@@ -7,7 +7,7 @@ import (
 	"github.com/ttmon/ttmon/internal/source/kmd"
 )
 
-// idlePower learns what a device draws while nobody has it open: the floor
+// idlePower learns what a device draws while no process has it open: the floor
 // of the activity estimate.
 type idlePower struct {
 	watts  float64
@@ -31,8 +31,8 @@ func (p *idlePower) reading() model.Reading[float64] {
 }
 
 // estimate fills in the devices' activity. Idle is learned only of a device
-// that the driver says nobody has open: where it keeps no list, a user who may
-// not look at all processes would take a busy device for an idle one.
+// that, according to the driver, no process has open: where it keeps no list, a
+// user who may not inspect all processes would count a busy device as idle.
 func (c *Collector) estimate(s *model.Snapshot, sweep kmd.Sweep) {
 	for i := range s.Devices {
 		d := &s.Devices[i]

@@ -8,8 +8,8 @@ import (
 )
 
 // believe decides whether the author of a claim may speak for its chip: only
-// who has the device open can hold memory there, and nobody more than there
-// is. Everybody can write to the socket, or into a file in /dev/shm.
+// a process that has the device open can hold memory there, and none more than
+// there is. Any user can write to the socket, or into a file in /dev/shm.
 func (j *join) believe(h *holding, p *model.Process) {
 	if h.at.device == noPlace || p == nil {
 		return
@@ -75,7 +75,7 @@ func (o *openings) opensNot(id model.ProcessID, device int) bool {
 	return known.certainlyNot
 }
 
-// forget drops answers that nobody asked for since the last call.
+// forget drops answers that were not used since the last call.
 func (o *openings) forget() {
 	for key, known := range o.known {
 		if !known.used {

@@ -112,7 +112,7 @@ func (j *join) merge(id model.ProcessID) {
 
 // mergePools is h with the pools that others know better. It has the doubts of
 // the claims that it is made of: those of a claim that was set aside are about
-// figures that nobody sees.
+// figures that are not shown.
 func mergePools(h *claim.Held, others []*claim.Held) *claim.Held {
 	var from [model.NumPools]*claim.Held
 	taken := false

@@ -81,7 +81,7 @@ func TestHiddenDescriptors(t *testing.T) {
 
 var none = model.Missing[int](model.Absent, "the driver lists its openers")
 
-// TestActivity: idle power is learned while nobody has the device open, and
+// TestActivity: idle power is learned while no process has the device open, and
 // an estimate is made from what is above it.
 func TestActivity(t *testing.T) {
 	c := New(hostfs.At(t.TempDir()), Options{})
@@ -94,12 +94,12 @@ func TestActivity(t *testing.T) {
 		c.estimate(s, kmd.Sweep{Found: []kmd.Found{{Device: s.Devices[0], Openers: openers}}})
 		return &s.Devices[0]
 	}
-	nobody, used, unknown := model.Value[[]int](nil), model.Value([]int{0}), model.Missing[[]int](model.Absent, "driver 2.4.0 keeps no list")
+	unused, used, unknown := model.Value[[]int](nil), model.Value([]int{0}), model.Missing[[]int](model.Absent, "driver 2.4.0 keeps no list")
 	if d := snapshot(120, used); d.Activity.Ratio.Known() {
 		t.Errorf("before it was seen idle: %+v", d.Activity)
 	}
 	for range 30 {
-		snapshot(30, nobody)
+		snapshot(30, unused)
 	}
 	if d := snapshot(30, used); d.Activity.Ratio.V != 0 || d.Activity.Basis == "" {
 		t.Errorf("at idle power: %+v", d.Activity)

@@ -28,7 +28,7 @@ type Options struct {
 	// for DefaultTimeout. Processes that do not answer, and devices between
 	// two snapshots, get a third of it.
 	Timeout time.Duration
-	// FullScan is how often all of /proc is looked through for programs that
+	// FullScan is how often all of /proc is scanned for programs that
 	// account for chips in a container of their own without having a device
 	// open (mock runs); 0 stands for never.
 	FullScan time.Duration
@@ -49,7 +49,7 @@ type Options struct {
 	// snapshot; nil where there are none.
 	Pods   func() []model.PodClaim
 	Alerts func() []model.Alert
-	// Telemetry is who reads the chips' own tables; nil: nobody.
+	// Telemetry reads the chips' own tables; nil: they are not read.
 	Telemetry Telemetry
 	// Thresholds are those of conditions; the zero ones stand for the default.
 	Thresholds assess.Thresholds
@@ -73,7 +73,7 @@ type Collector struct {
 	between   *time.Timer // samples the driver until the next snapshot
 	closed    bool
 	root      hostfs.Root
-	patience  time.Duration
+	timeout   time.Duration
 	timing    timing
 	driver    *kmd.Reader
 	processes *proc.Reader
@@ -105,8 +105,8 @@ type Collector struct {
 	virtual *bool // a virtual machine: its bus numbers are made up; nil if not asked yet
 }
 
-// New returns a collector of the host below root. It reads little; devices
-// are looked at by Collect.
+// New returns a collector of the host below root. It reads little; Collect
+// reads the devices.
 func New(root hostfs.Root, opts Options) *Collector {
 	if opts.Timeout == 0 {
 		opts.Timeout = DefaultTimeout
@@ -117,7 +117,7 @@ func New(root hostfs.Root, opts Options) *Collector {
 	c := &Collector{
 		origin: opts.Origin, pods: opts.Pods, alerts: opts.Alerts,
 		root:      root,
-		patience:  opts.Timeout,
+		timeout:   opts.Timeout,
 		driver:    kmd.New(root),
 		processes: proc.New(root),
 		idle:      map[string]*idlePower{},
@@ -137,7 +137,7 @@ func New(root hostfs.Root, opts Options) *Collector {
 	c.judge.SetThresholds(opts.Thresholds)
 	c.processes.Guard = proc.NewGuard(c.brief())
 	c.openings = openings{processes: c.processes, known: map[openingKey]opening{}}
-	c.regions = shm.NewReader(shm.Options{Root: root, Capacity: c.chips.capacity, FullScan: opts.FullScan, SearchTime: c.patience / 2, Processes: c.processes})
+	c.regions = shm.NewReader(shm.Options{Root: root, Capacity: c.chips.capacity, FullScan: opts.FullScan, SearchTime: c.timeout / 2, Processes: c.processes})
 	opts.Ledgers.Root, opts.Ledgers.Guard = root, c.processes.Guard
 	c.ledgers, c.ended, c.exited = track.NewReader(opts.Ledgers), opts.Ended, opts.Exited
 	var uts unix.Utsname
@@ -171,8 +171,8 @@ func (c *Collector) SetThresholds(t assess.Thresholds) {
 	c.judge.SetThresholds(t)
 }
 
-// brief is the patience where the rest of a snapshot has to fit in as well.
-func (c *Collector) brief() time.Duration { return c.patience / 3 }
+// brief is the timeout where the rest of a snapshot has to fit in as well.
+func (c *Collector) brief() time.Duration { return c.timeout / 3 }
 
 // Numbered tells where a chip is that a process has a number of its own for,
 // as of the last Collect.
@@ -183,13 +183,13 @@ func (c *Collector) Numbered(id model.ProcessID, number int) (at model.ChipPlace
 	return at, ok
 }
 
-// Collect makes a snapshot. It takes no longer than the collector's patience
+// Collect makes a snapshot. It takes no longer than the collector's timeout
 // and a little: what has not answered by then is in the snapshot, marked.
 func (c *Collector) Collect(ctx context.Context) *model.Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer c.sampleLater()
-	deadline := time.Now().Add(c.patience)
+	deadline := time.Now().Add(c.timeout)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}

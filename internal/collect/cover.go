@@ -35,7 +35,7 @@ func (j *join) coverUser(d *model.Device, at int, p *model.Process) {
 		return
 	}
 	u := &p.Devices[k]
-	if j.placeless(p.ID()) {
+	if j.holdsUnplaced(p.ID()) {
 		why := model.Doubt{Kind: model.ChipUnknown, PID: p.PID}
 		u.Doubts = model.AddDoubts(u.Doubts, why)
 		u.Tracking = model.TrackPartial
@@ -89,9 +89,9 @@ func (j *join) whySilent(p *model.Process, d *model.Device, at int) model.Doubt 
 	return why
 }
 
-// placeless reports whether a process holds something on a chip that is one of
+// holdsUnplaced reports whether a process holds something on a chip that is one of
 // several it has open.
-func (j *join) placeless(id model.ProcessID) bool {
+func (j *join) holdsUnplaced(id model.ProcessID) bool {
 	return slices.ContainsFunc(j.held[id], func(h holding) bool {
 		return h.Chip.Some && h.at.device == noPlace && h.source == j.chosen[id]
 	})
@@ -105,7 +105,7 @@ func (j *join) refused(id model.ProcessID, device int) bool {
 }
 
 // elsewhere is for a process that accounts for other chips than those of a
-// device it has open. Whoever opens a chip accounts for it: it holds nothing
+// device it has open. A process accounts for every chip it opens: it holds nothing
 // here, unless one of its chips could not be placed.
 func (j *join) elsewhere(p *model.Process, u *model.DeviceUse, at int) {
 	for i := range j.held[p.ID()] {
@@ -147,16 +147,16 @@ func (j *join) elsewhere(p *model.Process, u *model.DeviceUse, at int) {
 	}
 }
 
-// guessed reports whether a process may not be looked at, and was taken for the
-// owner of a slot by its pid and name: what else it accounts for is not known.
+// guessed reports whether a process may not be inspected, and was identified as
+// the owner of a slot by its pid and name: what else it accounts for is unknown.
 func (j *join) guessed(id model.ProcessID) bool {
 	return slices.ContainsFunc(j.held[id], func(h holding) bool {
 		return slices.ContainsFunc(h.Doubts, func(d model.Doubt) bool { return d.Kind == model.OwnerGuessed })
 	})
 }
 
-// miss lets all chips of a device know that somebody on it is not in their
-// figures.
+// miss marks the figures of all chips of a device: they lack one of its
+// processes.
 func (j *join) miss(device int, why model.Doubt, status model.Status) {
 	for slot := range j.snap.Devices[device].Chips {
 		a := j.account(chipAt{device, slot}, 0)
@@ -182,7 +182,7 @@ func (j *join) coverCandidates(id uint64, a *account) {
 	}
 }
 
-// nothing reports whether it is certain that nobody holds anything there.
+// nothing reports whether it is certain that no process holds anything there.
 func (a *account) nothing() bool {
 	if a.why != model.Known || model.WorstBound(a.doubts) != model.Exact {
 		return false

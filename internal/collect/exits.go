@@ -59,9 +59,9 @@ func (e *exits) add(s *model.Snapshot) {
 	for id := range now {
 		e.pidfds.hold(id)
 	}
-	e.oom.look(now)
+	e.oom.readCounters(now)
 	e.before = now
-	e.ask()
+	e.readStatuses()
 	e.oom.judge(e.recent)
 	e.forget(s.Time, now)
 	s.Exits = slices.Clone(e.recent)
@@ -107,9 +107,9 @@ func (e *exits) exit(id model.ProcessID, at time.Time) model.Exit {
 	return x
 }
 
-// ask asks the kernel for the status of processes that have exited. It is known
+// readStatuses asks the kernel for the status of processes that have exited. It is known
 // once the parent has waited for it, which may be later.
-func (e *exits) ask() {
+func (e *exits) readStatuses() {
 	for i := range e.recent {
 		x := &e.recent[i]
 		if x.Status.Known() {

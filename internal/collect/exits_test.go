@@ -58,7 +58,7 @@ func TestExits(t *testing.T) {
 	}
 }
 
-// The kernel tells how a process exited that somebody else has waited for.
+// The kernel reports the exit status of a process that its parent has reaped.
 func TestPidfd(t *testing.T) {
 	cmd := exec.Command("/bin/sh", "-c", "read x; exit 3")
 	in, err := cmd.StdinPipe()

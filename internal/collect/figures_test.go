@@ -76,8 +76,8 @@ func TestOccupied(t *testing.T) {
 			s := lab(c.processes...)
 			newJoin(s, c.sets, at).run()
 			p := &s.Devices[1].Memory.Pools[model.DRAM]
-			if say(p.Used) != c.used || say(p.Occupied) != c.occupied {
-				t.Errorf("used %s, occupied %s; want %s and %s", say(p.Used), say(p.Occupied), c.used, c.occupied)
+			if formatBytes(p.Used) != c.used || formatBytes(p.Occupied) != c.occupied {
+				t.Errorf("used %s, occupied %s; want %s and %s", formatBytes(p.Used), formatBytes(p.Occupied), c.used, c.occupied)
 			}
 			if p.Free.Known() {
 				t.Errorf("free %v", p.Free)
@@ -106,7 +106,7 @@ func TestOccupiedOfDevice(t *testing.T) {
 			{Source: model.FromUprobe, Held: []claim.Held{watchedAt(5, 20, 700, 768)}},
 			{Source: source, Held: []claim.Held{c.other}},
 		}, at).run()
-		if got := say(s.Devices[0].Memory.Pools[model.DRAM].Occupied); got != c.want {
+		if got := formatBytes(s.Devices[0].Memory.Pools[model.DRAM].Occupied); got != c.want {
 			t.Errorf("%s: occupied %s, want %s", name, got, c.want)
 		}
 	}
@@ -138,7 +138,7 @@ func TestStale(t *testing.T) {
 		{"one of two may not be read", true, []claim.Set{region(model.Denied, model.RegionDenied), left}, "≥1000"},
 		{"of an unknown layout", true, []claim.Set{region(model.Unsupported, model.LayoutUnknown)}, "unsupported"},
 		{"a slot of a process that may be dead", true, []claim.Set{region(model.Known, model.SlotUnseen)}, "absent"},
-		{"a slot that may be somebody's", true, []claim.Set{region(model.Known, model.SlotUnproven)}, "absent"},
+		{"a slot that may be in use", true, []claim.Set{region(model.Known, model.SlotUnproven)}, "absent"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := lab()
@@ -148,7 +148,7 @@ func TestStale(t *testing.T) {
 			j := newJoin(s, c.sets, at)
 			j.idle = func(int) bool { return c.idle }
 			j.run()
-			if got := say(s.Devices[1].Memory.Stale); got != c.want {
+			if got := formatBytes(s.Devices[1].Memory.Stale); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
 			if _, _, known := s.Devices[1].Memory.Pools[model.DRAM].Used.Best(); !known {
@@ -176,7 +176,7 @@ func TestOthersOnly(t *testing.T) {
 		s := lab(runs(6, 1))
 		s.Devices[1].HiddenFDs = c.hidden
 		newJoin(s, c.sets, at).run()
-		if got := told(&s.Devices[1].Memory); got != c.want {
+		if got := formatMemory(&s.Devices[1].Memory); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
@@ -209,10 +209,10 @@ func TestMerge(t *testing.T) {
 			s := lab(runs(5, 1))
 			newJoin(s, []claim.Set{shmSet(c.counted), {Source: model.FromUprobe, Held: []claim.Held{c.found}}}, at).run()
 			p := &s.Devices[1].Memory.Pools[model.DRAM]
-			if say(p.Used) != c.used || say(p.Occupied) != c.occupied {
-				t.Errorf("used %s, occupied %s; want %s and %s", say(p.Used), say(p.Occupied), c.used, c.occupied)
+			if formatBytes(p.Used) != c.used || formatBytes(p.Occupied) != c.occupied {
+				t.Errorf("used %s, occupied %s; want %s and %s", formatBytes(p.Used), formatBytes(p.Occupied), c.used, c.occupied)
 			}
-			if got := say(s.Processes[0].Devices[0].Memory[model.DRAM]); got != c.used {
+			if got := formatBytes(s.Processes[0].Devices[0].Memory[model.DRAM]); got != c.used {
 				t.Errorf("the process holds %s, want %s", got, c.used)
 			}
 			if p.Used.Known() && !s.Processes[0].Devices[0].Memory[model.DRAM].Exactly(130) && len(s.Processes[0].Devices[0].Doubts) == 0 {
@@ -251,7 +251,7 @@ func TestShutOut(t *testing.T) {
 	for device, want := range map[int]string{1: "absent absent not_attached", 2: "partial absent chip_inferred shut_out"} {
 		s := lab(runs(5, device))
 		newJoin(s, []claim.Set{set}, at).run()
-		if got := told(&s.Devices[device].Memory); got != want {
+		if got := formatMemory(&s.Devices[device].Memory); got != want {
 			t.Errorf("device %d: %s, want %s", device, got, want)
 		}
 	}
@@ -268,13 +268,13 @@ func TestLargestProgram(t *testing.T) {
 	s := lab(runs(5, 0), runs(6, 0))
 	newJoin(s, []claim.Set{{Source: model.FromUprobe, Held: []claim.Held{of(5, 20, 300), of(5, 21, 100), of(6, 20, 200)}}}, at).run()
 	m := &s.Devices[0].Memory
-	if say(m.Pools[model.CB].Used) != "300" || m.CB != model.CBLargest {
-		t.Errorf("device: %s (%s)", say(m.Pools[model.CB].Used), m.CB)
+	if formatBytes(m.Pools[model.CB].Used) != "300" || m.CB != model.CBLargest {
+		t.Errorf("device: %s (%s)", formatBytes(m.Pools[model.CB].Used), m.CB)
 	}
-	if got := say(s.Devices[0].Chips[0].Memory.Pools[model.CB].Used); got != "300" {
+	if got := formatBytes(s.Devices[0].Chips[0].Memory.Pools[model.CB].Used); got != "300" {
 		t.Errorf("chip: %s", got)
 	}
-	if got := say(s.Processes[0].Devices[0].Memory[model.CB]); got != "300" {
+	if got := formatBytes(s.Processes[0].Devices[0].Memory[model.CB]); got != "300" {
 		t.Errorf("process: %s", got)
 	}
 }

@@ -23,7 +23,7 @@ func countHidden(s *model.Snapshot, sweep kmd.Sweep) {
 			}
 		}
 	}
-	// The module counts all, whoever may be looked at.
+	// The module counts all, including processes this user may not inspect.
 	if all, ok := sweep.OpenFDs.Get(); ok && all > seen {
 		s.Host.HiddenFDs = all - seen
 	}

@@ -15,13 +15,13 @@ import (
 //	believe    it as far as its author may speak
 //	choose     one source per process: two are never added
 //	account    the chosen claims to processes and chips
-//	cover      what nobody claims for a process becomes a doubt on its devices
+//	cover      what no claim covers of a process becomes a doubt on its devices
 //	add up     chips, then devices
 type join struct {
 	snap   *model.Snapshot
 	sets   []claim.Set
 	places map[uint64]place
-	idle   func(device int) bool // the driver says that nobody has it open
+	idle   func(device int) bool // according to the driver no process has it open
 	// opensNot reports whether it is certain that a process does not have a
 	// device open.
 	opensNot func(model.ProcessID, int) bool
@@ -59,7 +59,7 @@ func newJoin(s *model.Snapshot, sets []claim.Set, places map[uint64]place) *join
 }
 
 func (j *join) run() {
-	j.placeAll()
+	j.assignChips()
 	for id := range j.held {
 		j.choose(id)
 		j.merge(id)
@@ -76,8 +76,8 @@ func (j *join) run() {
 	})
 }
 
-// placeAll gives every claim its chip.
-func (j *join) placeAll() {
+// assignChips gives every claim its chip.
+func (j *join) assignChips() {
 	byID := map[model.ProcessID]*model.Process{}
 	for i := range j.snap.Processes {
 		byID[j.snap.Processes[i].ID()] = &j.snap.Processes[i]
@@ -88,7 +88,7 @@ func (j *join) placeAll() {
 			h := holding{Held: &set.Held[k], source: set.Source}
 			h.at = j.locate(&h.Chip, byID[h.Process])
 			if h.Chip.Some && h.at.device == noPlace {
-				h.Held = placeless(h.Held)
+				h.Held = unplaced(h.Held)
 			}
 			j.believe(&h, byID[h.Process])
 			j.held[h.Process] = append(j.held[h.Process], h)
@@ -159,9 +159,9 @@ func (j *join) onlyChip(p *model.Process) chipAt {
 	return chipAt{device: noPlace}
 }
 
-// placeless is a claim of some chip, where it could be one of several: its
+// unplaced is a claim of some chip, where it could be one of several: its
 // allocator may stand for a mesh, and take as much of each of its chips.
-func placeless(h *claim.Held) *claim.Held {
+func unplaced(h *claim.Held) *claim.Held {
 	c := *h
 	c.Partial, c.Pools = true, nil
 	for pool := range c.Bytes {

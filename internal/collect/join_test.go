@@ -36,7 +36,7 @@ func lab(processes ...model.Process) *model.Snapshot {
 	}
 }
 
-// at places the chips of lab; 90 is a chip of device 1 or 2, 99 of nobody.
+// at places the chips of lab; 90 is a chip of device 1 or 2, 99 of none.
 var at = map[uint64]place{
 	20: {device: 0, slot: 0, match: board.Match{Certainty: board.Exact, Basis: model.BySysfs}},
 	21: {device: 0, slot: 1, match: board.Match{Certainty: board.Exact, Basis: model.BySysfs}},
@@ -93,8 +93,8 @@ func silent(pid int, kind model.DoubtKind) claim.Silent {
 	return claim.Silent{Process: model.ProcessID{PID: pid, StartTicks: 9}, Why: model.Doubt{Kind: kind, PID: pid}}
 }
 
-// say writes a figure the way a view would: "5", "≥5", "~5", "absent".
-func say(b model.Bytes) string {
+// formatBytes writes a figure the way a view would: "5", "≥5", "~5", "absent".
+func formatBytes(b model.Bytes) string {
 	n, bound, known := b.Best()
 	if !known {
 		return b.Status().String()
@@ -102,9 +102,9 @@ func say(b model.Bytes) string {
 	return map[model.Bound]string{model.AtLeast: "≥", model.Unsure: "~"}[bound] + fmt.Sprint(n)
 }
 
-// told writes what is said of a memory: "ok ~5 other_threads".
-func told(m *model.Memory) string {
-	words := []string{string(m.Tracking), say(m.Pools[model.DRAM].Used)}
+// formatMemory writes what is said of a memory: "ok ~5 other_threads".
+func formatMemory(m *model.Memory) string {
+	words := []string{string(m.Tracking), formatBytes(m.Pools[model.DRAM].Used)}
 	var kinds []string
 	for _, d := range m.Doubts {
 		kinds = append(kinds, string(d.Kind))
@@ -137,8 +137,8 @@ func TestJoin(t *testing.T) {
 		opensNot  bool
 		want      map[int]string // by device
 	}{
-		{name: "nobody, says the driver", sets: []claim.Set{quiet}, idle: true, want: map[int]string{0: "ok 0", 1: "ok 0"}},
-		{name: "nobody, as far as is known", sets: []claim.Set{quiet}, want: map[int]string{1: "absent absent"}},
+		{name: "no process, according to the driver", sets: []claim.Set{quiet}, idle: true, want: map[int]string{0: "ok 0", 1: "ok 0"}},
+		{name: "no process that is known", sets: []claim.Set{quiet}, want: map[int]string{1: "absent absent"}},
 		{
 			name: "a region that may not be read on an idle board", idle: true,
 			sets: []claim.Set{region(30, model.Denied, model.RegionDenied)}, want: map[int]string{1: "ok 0"},
@@ -185,7 +185,7 @@ func TestJoin(t *testing.T) {
 			want: map[int]string{1: "partial absent not_attached"},
 		},
 		{
-			name: "nobody can tell whose a slot is", processes: []model.Process{runs(5, 1)},
+			name: "a slot of an unknown owner", processes: []model.Process{runs(5, 1)},
 			sets: []claim.Set{both(region(30, model.Known, model.SlotUnseen), claim.Set{Held: []claim.Held{held(5, 30, 0)}, Source: model.FromShm})},
 			want: map[int]string{1: "partial absent slot_unseen"},
 		},
@@ -269,7 +269,7 @@ func TestJoin(t *testing.T) {
 			j.opensNot = func(model.ProcessID, int) bool { return tt.opensNot }
 			j.run()
 			for device, want := range tt.want {
-				if got := told(&s.Devices[device].Memory); got != want {
+				if got := formatMemory(&s.Devices[device].Memory); got != want {
 					t.Errorf("device %d: %s, want %s", device, got, want)
 				}
 			}
@@ -285,12 +285,12 @@ func TestPlacelessIsALowerBound(t *testing.T) {
 	h.Chip = claim.Chip{Some: true}
 	newJoin(s, []claim.Set{{Source: model.FromUprobe, Held: []claim.Held{h}}}, at).run()
 	u := useOf(&s.Processes[0], model.NoDevice)
-	if got := say(u.Memory[model.DRAM]); got != "≥11" {
+	if got := formatBytes(u.Memory[model.DRAM]); got != "≥11" {
 		t.Errorf("the process holds %s, want ≥11", got)
 	}
 }
 
-// A chip that nobody has ever accounted for has nothing that the dead left, so
+// A chip that no process has ever accounted for has nothing that the dead left, so
 // that what they left on the other one is all of the board's.
 func TestStaleOfOneChip(t *testing.T) {
 	set := claim.Set{
@@ -299,12 +299,12 @@ func TestStaleOfOneChip(t *testing.T) {
 	}
 	s := lab()
 	newJoin(s, []claim.Set{set}, at).run()
-	if got := say(s.Devices[0].Memory.Stale); got != "1000" {
+	if got := formatBytes(s.Devices[0].Memory.Stale); got != "1000" {
 		t.Errorf("%s is stale, want 1000", got)
 	}
 }
 
-// TestJoinWhole: two regions of one chip, what the dead left, a chip of nobody.
+// TestJoinWhole: two regions of one chip, leftovers, a chip of no device.
 func TestJoinWhole(t *testing.T) {
 	when := time.Unix(1_790_000_000, 0)
 	set := shmSet(held(5, 20, 100), held(5, 21, 200), held(7, 21, 1), held(8, 99, 5))
@@ -315,16 +315,16 @@ func TestJoinWhole(t *testing.T) {
 	s := lab(runs(5, 0, 1), runs(7, 0), runs(8))
 	newJoin(s, []claim.Set{set}, at).run()
 	d := &s.Devices[0]
-	if got := told(&d.Chips[0].Memory) + ", " + told(&d.Chips[1].Memory) + ", " + told(&d.Memory); got != "ok 100, ok 201, ok 301" {
+	if got := formatMemory(&d.Chips[0].Memory) + ", " + formatMemory(&d.Chips[1].Memory) + ", " + formatMemory(&d.Memory); got != "ok 100, ok 201, ok 301" {
 		t.Errorf("device 0: %s", got)
 	}
 	if !d.Memory.Stale.Exactly(1000) || d.Chips[1].Region != "/dev/shm/21" {
-		t.Errorf("stale %s, region %s", say(d.Memory.Stale), d.Chips[1].Region)
+		t.Errorf("stale %s, region %s", formatBytes(d.Memory.Stale), d.Chips[1].Region)
 	}
 	if len(s.Ghosts) != 1 || s.Ghosts[0].Device != 0 || s.Ghosts[0].PID != 66 || !s.Ghosts[0].Mapped {
 		t.Errorf("ghosts %+v", s.Ghosts)
 	}
-	if len(s.Unmatched) != 1 || told(&s.Unmatched[0].Memory) != "ok 5" || s.Unmatched[0].ID.V != 99 || len(s.Unmatched[0].Candidates) != 0 {
+	if len(s.Unmatched) != 1 || formatMemory(&s.Unmatched[0].Memory) != "ok 5" || s.Unmatched[0].ID.V != 99 || len(s.Unmatched[0].Candidates) != 0 {
 		t.Errorf("unmatched %+v", s.Unmatched)
 	}
 	want := model.DeviceUse{
@@ -334,13 +334,13 @@ func TestJoinWhole(t *testing.T) {
 	if diff := cmp.Diff(want, s.Processes[0].Devices[0]); diff != "" {
 		t.Errorf("process 5 on device 0 (-want +got):\n%s", diff)
 	}
-	if u := s.Processes[2].Devices[0]; u.Device != model.NoDevice || say(u.Memory[model.DRAM]) != "5" {
+	if u := s.Processes[2].Devices[0]; u.Device != model.NoDevice || formatBytes(u.Memory[model.DRAM]) != "5" {
 		t.Errorf("process 8: %+v", u)
 	}
 }
 
 // TestJoinAllocators: where the allocator itself is seen, a chip has its own
-// capacity, and what is free in it, as long as nobody else is there.
+// capacity, and what is free in it, as long as no other process is there.
 func TestJoinAllocators(t *testing.T) {
 	exact := held(5, 30, 700)
 	exact.Pools = &claim.Pools{model.DRAM: {
@@ -355,7 +355,7 @@ func TestJoinAllocators(t *testing.T) {
 	s = lab(runs(5, 1), runs(6, 1))
 	newJoin(s, []claim.Set{{Source: model.FromUprobe, Held: []claim.Held{exact}}, shmSet(held(6, 30, 5))}, at).run()
 	p = s.Devices[1].Memory.Pools[model.DRAM]
-	if say(p.Used) != "705" || p.Free.Known() {
+	if formatBytes(p.Used) != "705" || p.Free.Known() {
 		t.Errorf("with another one: %+v", p)
 	}
 }
@@ -370,8 +370,8 @@ func TestJoinCompletes(t *testing.T) {
 	s := lab(runs(5, 1))
 	newJoin(s, []claim.Set{{Source: model.FromUprobe, Held: []claim.Held{exact}}, shmSet(counted)}, at).run()
 	m := &s.Devices[1].Memory
-	if !m.Pools[model.DRAM].Used.Exactly(700) || say(m.Pools[model.CB].Used) != "~9" || m.CB != model.CBCached {
-		t.Errorf("%s, CB %s (%s)", told(m), say(m.Pools[model.CB].Used), m.CB)
+	if !m.Pools[model.DRAM].Used.Exactly(700) || formatBytes(m.Pools[model.CB].Used) != "~9" || m.CB != model.CBCached {
+		t.Errorf("%s, CB %s (%s)", formatMemory(m), formatBytes(m.Pools[model.CB].Used), m.CB)
 	}
 }
 
@@ -436,7 +436,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestMayDescribe: a stranger's description of the host teaches nothing.
+// TestMayDescribe: another user's description of the host is ignored.
 func TestMayDescribe(t *testing.T) {
 	user, idler := runs(5, 1), runs(6)
 	user.UID, idler.UID = model.Value(70001), model.Value(70002)

@@ -9,8 +9,8 @@ import (
 )
 
 // Leftovers lists the accounting regions in which dead processes left
-// something, or may have, as of the last Collect. ok is false if nobody has
-// looked yet, or could not.
+// something, or may have, as of the last Collect. ok is false if they
+// were not read yet, or could not be.
 func (c *Collector) Leftovers() (list []model.Leftover, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -116,7 +116,7 @@ func (l *links) add(s *model.Snapshot) {
 
 // learn adds the links of a description.
 func (l *links) learn(s *model.Snapshot, f umd.Found) {
-	places := placed(s, f.Descriptor)
+	places := locateChips(s, f.Descriptor)
 	ends := func(e umd.End) (portAt, farEnd, bool) {
 		at, ok := places[e.Chip]
 		d := s.Device(at.Device)

@@ -42,7 +42,7 @@ func (c *Collector) addMemory(s *model.Snapshot, sweep kmd.Sweep, run func(strin
 // joinMemory joins what the sources say of memory.
 func (c *Collector) joinMemory(s *model.Snapshot, sweep kmd.Sweep, sets []claim.Set) {
 	sets = append(sets, driverClaims(s, sweep)...)
-	c.addStrangers(s, sets)
+	c.addProcessesWithoutDevice(s, sets)
 	j := newJoin(s, sets, c.chips.find(s, claimedChips(sets), c.openersNow))
 	j.idle = func(device int) bool { return notOpen(sweep, device) }
 	j.opensNot = c.openings.opensNot
@@ -176,23 +176,23 @@ func claimedChips(sets []claim.Set) (list []claim.Chip) {
 	return list
 }
 
-// addStrangers adds the processes that hold memory without having a device
+// addProcessesWithoutDevice adds the processes that hold memory without having a device
 // open, and what sources know of the releases that processes run.
-func (c *Collector) addStrangers(s *model.Snapshot, sets []claim.Set) {
+func (c *Collector) addProcessesWithoutDevice(s *model.Snapshot, sets []claim.Set) {
 	there := map[model.ProcessID]bool{}
 	for i := range s.Processes {
 		there[s.Processes[i].ID()] = true
 	}
 	for i := range sets {
-		var strangers []model.ProcessID
+		var unlisted []model.ProcessID
 		for j := range sets[i].Held {
 			if id := sets[i].Held[j].Process; !there[id] {
 				there[id] = true
-				strangers = append(strangers, id)
+				unlisted = append(unlisted, id)
 			}
 		}
-		if len(strangers) > 0 {
-			s.Processes = append(s.Processes, c.describe(&sets[i], strangers)...)
+		if len(unlisted) > 0 {
+			s.Processes = append(s.Processes, c.describe(&sets[i], unlisted)...)
 		}
 	}
 	for i := range sets {

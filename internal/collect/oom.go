@@ -47,9 +47,9 @@ func (o *oomWatch) left(id model.ProcessID, began time.Time) {
 	delete(o.files, id)
 }
 
-// look reads the counters of control groups, where the log cannot be read. It comes
+// readCounters reads the counters of control groups, where the log cannot be read. It comes
 // after left.
-func (o *oomWatch) look(now map[model.ProcessID]time.Time) {
+func (o *oomWatch) readCounters(now map[model.ProcessID]time.Time) {
 	if o.kills != nil {
 		if _, known := o.kills(); known {
 			clear(o.gone)

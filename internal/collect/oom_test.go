@@ -42,7 +42,7 @@ func TestOOMKilledByLog(t *testing.T) {
 			o := oomWatch{root: hostfs.At(t.TempDir()), kills: func() ([]model.OOMKill, bool) { return []model.OOMKill{tt.kill}, true }}
 			id := model.ProcessID{PID: 7, StartTicks: 1}
 			o.left(id, oomAt.Add(-time.Minute))
-			o.look(nil)
+			o.readCounters(nil)
 			list := []model.Exit{{ID: id, Time: oomAt, Status: tt.status}}
 			if o.judge(list); list[0].OutOfMemory != tt.want {
 				t.Errorf("%+v, want %v", list[0], tt.want)
@@ -104,12 +104,12 @@ func TestOOMKilledByControlGroup(t *testing.T) {
 			}
 			count(3)
 			o := oomWatch{root: hostfs.At(h.root), kills: func() ([]model.OOMKill, bool) { return nil, false }}
-			o.look(now)
+			o.readCounters(now)
 			count(3 + tt.rise)
 			for id := range now {
 				o.left(id, oomAt)
 			}
-			o.look(nil)
+			o.readCounters(nil)
 			o.judge(list)
 			for _, x := range list {
 				if x.OutOfMemory != tt.want {

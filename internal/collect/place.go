@@ -35,7 +35,7 @@ type writer struct {
 	open []int
 }
 
-// whyNoID is why a chip has no id until somebody accounts for it.
+// whyNoID is why a chip has no id until a process accounts for it.
 const whyNoID = "it depends on cables, or on what only the chip knows; known once a program has opened it"
 
 // know tells the resolver which devices there are, and gives every chip the id
@@ -123,8 +123,8 @@ type place struct {
 
 const noPlace = -1
 
-// find places the chips that sources speak of. again asks the driver once more
-// who has which device open, now that the regions were read.
+// find places the chips that sources speak of. again reads from the driver who
+// has which device open, now that the regions were read.
 func (c *chips) find(s *model.Snapshot, spoken []claim.Chip, again func() map[int][]int) map[uint64]place {
 	c.learnPlaces(s, len(spoken) > 0)
 	again = sync.OnceValue(again)
@@ -167,7 +167,7 @@ func (c *chips) settled(s *model.Snapshot, chip *claim.Chip, w writer, again fun
 	if before, ok := c.seen[chip.ID]; ok {
 		return before.id == w.id && slices.Equal(before.open, w.open)
 	}
-	if !slices.ContainsFunc(s.Devices, func(d model.Device) bool { return ambiguousChips(d) || c.tellsTooLittle(&d) }) {
+	if !slices.ContainsFunc(s.Devices, func(d model.Device) bool { return ambiguousChips(d) || c.lacksIDs(&d) }) {
 		return true // no order is needed to tell its chips apart
 	}
 	var open []int
@@ -180,8 +180,8 @@ func (c *chips) settled(s *model.Snapshot, chip *claim.Chip, w writer, again fun
 	return slices.Equal(open, w.open)
 }
 
-// tellsTooLittle reports whether the ids of a device's chips are not all known.
-func (c *chips) tellsTooLittle(d *model.Device) bool {
+// lacksIDs reports whether the ids of a device's chips are not all known.
+func (c *chips) lacksIDs(d *model.Device) bool {
 	return slices.ContainsFunc(d.Chips, func(ch model.Chip) bool { return !ch.ID.Known() })
 }
 
@@ -198,8 +198,8 @@ func (c *chips) learnPlaces(s *model.Snapshot, spoken bool) {
 	}
 }
 
-// mayDescribe tells whose description of the host is believed: root's, our
-// own, and that of whoever has a device open, whose chips it explains.
+// mayDescribe reports whether a user's description of the host is trusted: root's,
+// our own, and that of a user who has a device open, whose chips it explains.
 func mayDescribe(s *model.Snapshot, uid int) bool {
 	if uid == 0 || uid == os.Geteuid() {
 		return true

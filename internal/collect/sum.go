@@ -86,11 +86,11 @@ func (j *join) finish(d *model.Device, chip *model.Chip, a *account) {
 	switch {
 	case a.holders == 0 && (j.idle(d.Index) || j.othersOnly(d)):
 		a.dropRegionDoubts()
-		a.nobody()
+		a.setUnused()
 	case a.holders == 0 && j.covered(d) && model.WorstBound(a.doubts) == model.Exact && a.why == model.Known:
-		a.nobody()
+		a.setUnused()
 	case a.holders == 0 && a.spoken && a.why == model.Known && model.WorstBound(a.doubts) == model.Exact && !j.used(d):
-		a.nobody()
+		a.setUnused()
 	case !a.spoken && a.holders == 0 && len(a.doubts) == 0 && j.used(d):
 		a.doubts = append(a.doubts, model.Doubt{Kind: model.Unaccounted})
 	}
@@ -101,8 +101,8 @@ func (j *join) finish(d *model.Device, chip *model.Chip, a *account) {
 	j.checkCapacity(d, &chip.Memory)
 }
 
-// nobody: it is certain that nothing is held.
-func (a *account) nobody() {
+// setUnused sets every pool to exactly 0.
+func (a *account) setUnused() {
 	for _, pool := range regionPools() {
 		a.used[pool] = model.Sum{}
 		a.used[pool].Add(model.ExactBytes(0))

@@ -13,8 +13,8 @@ import (
 type Telemetry interface {
 	// Fill adds what a chip's table said to its device.
 	Fill(*model.Device)
-	// Own reports whether a process is one that reads a chip for us: it is
-	// nobody's user.
+	// Own reports whether a process reads a chip on our behalf: it is not
+	// listed as a user of the device.
 	Own(pid int) bool
 }
 

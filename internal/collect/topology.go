@@ -86,7 +86,7 @@ func distance(a, b *model.Device, pathA, pathB []string) model.Distance {
 func describe(t *model.Topology, s *model.Snapshot, found []umd.Found) {
 	most := 0
 	for _, f := range found {
-		places := placed(s, f.Descriptor)
+		places := locateChips(s, f.Descriptor)
 		known := map[int]bool{}
 		for _, p := range places {
 			known[p.Device] = true
@@ -125,9 +125,9 @@ func comparePorts(a, b model.Port) int {
 	return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Channel, b.Channel))
 }
 
-// placed tells where the chips of a description are: those on PCIe by their
+// locateChips tells where the chips of a description are: those on PCIe by their
 // bus address, the others by the board that they share with one on PCIe.
-func placed(s *model.Snapshot, d *umd.Descriptor) map[int]model.ChipPlace {
+func locateChips(s *model.Snapshot, d *umd.Descriptor) map[int]model.ChipPlace {
 	places := map[int]model.ChipPlace{}
 	onBoard := map[int]int{} // device by board
 	for i := range d.Chips {

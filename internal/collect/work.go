@@ -50,7 +50,7 @@ type workJoin struct {
 	sets  []claim.Set
 	place func(chip uint64) (at chipAt, ok bool)
 	may   func(*model.Process, *model.Device) bool
-	idle  func(device int) bool      // the driver says that nobody has it open
+	idle  func(device int) bool      // according to the driver no process has it open
 	iommu func(d *model.Device) bool // false: it is certain that it has none
 
 	hosts   map[model.ProcessID]hostWitness
@@ -255,7 +255,7 @@ func (j *workJoin) addTotal(key totalKey, c *claim.Work, before *workSample) {
 	switch {
 	case before != nil && c.Busy >= before.Busy && c.Programs >= before.Programs:
 		busy, programs = uint64(c.Busy-before.Busy), c.Programs-before.Programs
-		// Nobody can have worked longer than since its last record.
+		// A chip cannot have worked longer than since its last record.
 		if limit := c.At.Sub(lastKnown(&before.Work)); busy > uint64(max(0, limit)) {
 			busy = uint64(max(0, limit))
 		}

@@ -274,7 +274,7 @@ func TestTwoWitnesses(t *testing.T) {
 	}
 }
 
-// TestDeaf: a chip whose programs nobody sees has the reason.
+// TestDeaf: a chip whose programs are not observed has the reason.
 func TestDeaf(t *testing.T) {
 	for _, why := range []model.WorkCause{model.WorkTooFast, model.WorkNoSymbols, model.WorkWhichChip, model.WorkSilent} {
 		h := &workHost{now: workStart}

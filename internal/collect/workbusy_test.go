@@ -152,7 +152,7 @@ func TestSettled(t *testing.T) {
 		{"nothing was enqueued", claim.Work{}, &model.HostWork{}, true},
 		{"nothing was seen to be enqueued, and something ran", claim.Work{Programs: 1}, &model.HostWork{}, false},
 		{"it has just waited: the last record may come yet", claim.Work{Programs: 1, At: workStart.Add(time.Second + time.Millisecond)}, waited, false},
-		{"nobody waited", claim.Work{Programs: 1}, &model.HostWork{Enqueued: 1, LastEnqueue: workStart}, false},
+		{"no thread waited", claim.Work{Programs: 1}, &model.HostWork{Enqueued: 1, LastEnqueue: workStart}, false},
 		{"a thread waits", claim.Work{Programs: 1}, &model.HostWork{WaitingSince: workStart}, false},
 		{"the host is not watched", claim.Work{Programs: 1}, nil, false},
 	} {

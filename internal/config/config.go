@@ -67,7 +67,7 @@ type Mem struct {
 	Span     Duration `toml:"span"`
 }
 
-// Default is the configuration of somebody without a file.
+// Default is the configuration without a file.
 func Default() Config {
 	return Config{
 		Display: Display{Theme: "auto", Corners: "square", Temperature: "celsius", Mouse: true},

@@ -280,7 +280,7 @@ func TestClone(t *testing.T) {
 	}
 }
 
-// Whatever somebody wrote, saving either refuses or reads back as asked, and
+// Whatever the file contains, saving either refuses or reads back as asked, and
 // never touches what stands in a comment.
 func FuzzSave(f *testing.F) {
 	for _, s := range []string{

@@ -15,7 +15,7 @@ type Option struct {
 	Title   string   // a few words for the setup screen
 	Help    string   // one sentence
 	Choices []string // the words allowed; nil: anything of its type
-	Open    bool     // other words than Choices are allowed too: whoever uses the option checks them
+	Open    bool     // other words than Choices are allowed too; the code that uses the option checks them
 	Min     time.Duration
 	Max     time.Duration // of a length of time; 0: no limit
 	field   func(*Config) any

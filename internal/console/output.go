@@ -50,7 +50,7 @@ func FileError(err error) error {
 }
 
 // Write prints all of b at once: a screen is never seen half drawn, and a
-// reader of a pipe gets whole lines. If nobody reads any more the runtime ends the
+// reader of a pipe gets whole lines. If the reader is gone the runtime ends the
 // program by SIGPIPE, quietly, as every other tool does.
 func (o *Output) Write(b []byte) error {
 	if len(b) == 0 {
@@ -83,8 +83,8 @@ func (c *Console) PrintText(b []byte) error {
 	return c.Output("").Write(b)
 }
 
-// WriteFile has fill write a file, which gets its name when it is whole: nobody
-// reads half of it. "-" is the standard output, and what is no regular file (a
+// WriteFile has fill write a file, which gets its name when it is complete: no
+// reader sees half of it. "-" is the standard output, and what is no regular file (a
 // pipe, a terminal) is written to as it is.
 func (c *Console) WriteFile(name string, mode fs.FileMode, fill func(io.Writer) error) error {
 	if name == "-" {

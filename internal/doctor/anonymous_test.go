@@ -8,8 +8,8 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// said is what becomes of every text of a snapshot in a bundle that is not
-// private. A text that is not here is one that nobody has thought about.
+// said maps every text of a snapshot to what a bundle without --private has in
+// its place. A text missing here has not been reviewed.
 var said = map[string]string{
 	"Host.Name": "replaced", "Host.Kernel": "kept", "Host.DriverVersion": "kept", "Host.Unbound": "kept: addresses on the bus",
 	"Device.Path": "kept", "Device.BusID": "kept", "Device.Board": "kept", "Device.CPUAffinity": "kept",
@@ -31,7 +31,7 @@ var said = map[string]string{
 }
 
 // TestEveryTextIsDecided: a text that is added to the snapshot is not in a
-// support bundle before somebody has decided that it may be.
+// support bundle until it is listed in said.
 func TestEveryTextIsDecided(t *testing.T) {
 	seen := map[reflect.Type]bool{}
 	var walk func(reflect.Type)

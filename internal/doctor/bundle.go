@@ -39,7 +39,7 @@ report.txt   the same for people
 `
 
 const (
-	bundlePrivate = "\nNames, command lines and serial numbers are in it: somebody asked for them with --private.\n"
+	bundlePrivate = "\nIt contains names, command lines and serial numbers (--private).\n"
 	bundlePublic  = `
 Names of hosts, users, programs, jobs and containers are replaced, command lines
 and what the system said about files are left out, and ids of boards and chips
@@ -119,8 +119,8 @@ func bundle(name string, s *checks.Subject, private bool, more ...bundled) error
 	return writeBundle(name, files, s.Snapshot.Time)
 }
 
-// writeBundle makes the file: a new one, for its writer alone, so that nobody
-// who puts a link in its place has root overwrite something.
+// writeBundle creates a new file, readable by its owner only: a link planted at
+// its path must not make root overwrite another file.
 func writeBundle(name string, files []bundled, at time.Time) error {
 	var buf bytes.Buffer
 	gz := gzip.NewWriter(&buf)

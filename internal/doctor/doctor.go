@@ -76,7 +76,7 @@ func askHealth(h *host.Host) checks.DaemonState {
 	health, _, err := c.Health(ctx)
 	if err != nil {
 		if op, away := errors.AsType[*net.OpError](err); away && op.Op == "dial" && !h.Named {
-			return checks.DaemonState{} // a socket that somebody left
+			return checks.DaemonState{} // a stale socket
 		}
 		return checks.DaemonState{Path: path, Why: err.Error()}
 	}

@@ -114,7 +114,7 @@ func TestGalaxy(t *testing.T) {
 	}
 }
 
-// TestSaysSimulated: nobody takes the simulator's numbers for real ones.
+// TestSaysSimulated: the simulator's numbers cannot be mistaken for real ones.
 func TestSaysSimulated(t *testing.T) {
 	h := start(t, sim.Options{Boards: "n150"})
 	if s := smi(t, h, 0); !s.Simulated {

@@ -53,7 +53,7 @@ func (r *receiver) description(rule string) string {
 	return r.descriptions[rule]
 }
 
-// forget begins anew.
+// forget drops what was received.
 func (r *receiver) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,7 +101,7 @@ func TestAlertOfAHungChip(t *testing.T) {
 	r.await(t, 1)
 	ctl(t, h, "unhang", "1")
 	r.await(t, 2)
-	time.Sleep(2 * time.Second) // four evaluations more, of which nobody is to hear
+	time.Sleep(2 * time.Second) // four more evaluations, which must send nothing
 	want := []string{"firing ChipHung 1", "resolved ChipHung 1"}
 	if got := r.heard(); !slices.Equal(got, want) {
 		t.Errorf("heard %q, want %q", got, want)

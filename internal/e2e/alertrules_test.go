@@ -160,7 +160,7 @@ func TestEveryRule(t *testing.T) {
 	for _, f := range faults {
 		await(f, "resolved")
 	}
-	time.Sleep(2 * time.Second) // four evaluations more, of which nobody is to hear
+	time.Sleep(2 * time.Second) // four more evaluations, which must send nothing
 	// The last fault is one of all boards.
 	gone := simulatedFault{[]string{"SourceFailing ", "BoardsWithoutDriver "}, []string{"driver none"}, []string{"driver 2.9.0"}}
 	for i := range bus {

@@ -13,7 +13,7 @@ import (
 )
 
 // TestBlockedMany: any number of chips hold their readers up, and the shell
-// that waits for the output goes on while they still do. How long it took is
+// that waits for the output continues while they still do. How long it took is
 // not asked: it is over while the reads are not, and that is the point.
 func TestBlockedMany(t *testing.T) {
 	t.Parallel()

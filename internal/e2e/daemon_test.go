@@ -174,7 +174,7 @@ func TestDaemonShowsAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m := device(t, direct, 1).Memory.Pools[model.DRAM].Used; m.Known() {
-		t.Errorf("nobody reads root's region directly: %+v", m)
+		t.Errorf("an ordinary user reads root's region directly: %+v", m)
 	}
 	ctl(t, h, "kill", "old")
 	d.until("the dead hold nothing", nobody, func(s *model.Snapshot) bool {

@@ -82,7 +82,7 @@ func TestInsideAndOutsideAgree(t *testing.T) {
 			if inside == nil {
 				t.Fatal("no ledger")
 			}
-			a, b := taken(inside), taken(outside)
+			a, b := heldBlocks(inside), heldBlocks(outside)
 			if diff := cmp.Diff(a, b); diff != "" || len(a) < 4 {
 				t.Errorf("inside (-) and outside (+):\n%s", diff)
 			}
@@ -92,8 +92,8 @@ func TestInsideAndOutsideAgree(t *testing.T) {
 
 type block struct{ Addr, Size uint64 }
 
-// taken are the blocks by pool, of all allocators that hold some.
-func taken(p *blocks.Process) map[model.Pool][]block {
+// heldBlocks are the blocks by pool, of all allocators that hold some.
+func heldBlocks(p *blocks.Process) map[model.Pool][]block {
 	out := map[model.Pool][]block{}
 	for _, a := range p.Allocators {
 		for _, l := range a.Lists {

@@ -23,7 +23,7 @@ import (
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
-// failing is a real ttnn program that runs out of memory, catches it and goes on.
+// failing is a real ttnn program that runs out of memory, catches it and continues.
 type failing struct {
 	*testing.T
 	job   *ttnn.Job
@@ -198,7 +198,7 @@ func allWatched() []watched {
 }
 
 // TestFailureIsSeen: a real ttnn program finds no room again and again, catches
-// that and goes on. However ttmond sees it, it keeps one failure with its count,
+// that and continues. However ttmond sees it, it keeps one failure with its count,
 // makes one event of it that leads there, and counts it; its owner and root are
 // told why, others are not told that it exists; all of it outlives ttmond and the
 // program.
@@ -257,14 +257,14 @@ func (k *keeper) isSeen(f *failing, how model.Source) {
 	if mine := k.why(own, fmt.Sprint(f.job.PID)); mine == nil || mine.ID != id {
 		k.t.Errorf("its owner is shown %+v", mine)
 	}
-	stranger := asUser(k.t, k.host, 4711)
+	otherUser := asUser(k.t, k.host, 4711)
 	for _, args := range [][]string{nil, {id}, {fmt.Sprint(f.job.PID)}} {
-		if got := k.why(stranger, args...); got != nil {
+		if got := k.why(otherUser, args...); got != nil {
 			k.t.Errorf("another user is shown %s with %v", got.ID, args)
 		}
 	}
 	var list failure.List
-	if out := stranger("why", "--list", "--json", "--daemon", k.api); json.Unmarshal([]byte(out.out), &list) != nil || len(list.Failures) != 0 {
+	if out := otherUser("why", "--list", "--json", "--daemon", k.api); json.Unmarshal([]byte(out.out), &list) != nil || len(list.Failures) != 0 {
 		k.t.Errorf("another user is told of %s%s", out.out, out.err)
 	}
 	for _, want := range []string{"fragmented", "it would have fitted", "were asked for"} {
@@ -281,9 +281,9 @@ func (k *keeper) isSeen(f *failing, how model.Source) {
 	k.awaitSeries(fmt.Sprintf("tenstorrent_allocation_failures_total == %d", f.times), 1)
 }
 
-// TestStormHidesNobody: while a program of one user fails as fast as it can, another
+// TestStormHidesNoOtherFailure: while a program of one user fails as fast as it can, another
 // user's only failure is kept, reported and counted.
-func TestStormHidesNobody(t *testing.T) {
+func TestStormHidesNoOtherFailure(t *testing.T) {
 	t.Parallel()
 	h := start(t, sim.Options{Boards: "p150a"})
 	k := startKeeper(t, h, "--config", watchingFromTheStart(t))
@@ -408,7 +408,7 @@ func isRecorded(t *testing.T, h *sim.Host, f *failing, tape *tape) {
 }
 
 // outlives: what is kept is there after the program has exited and ttmond has been
-// started again, and nobody else may see it then.
+// started again, and no other user may see it then.
 func (k *keeper) outlives(f *failing) {
 	k.t.Helper()
 	if err := f.job.End(); err != nil {

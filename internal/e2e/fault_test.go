@@ -61,7 +61,7 @@ func TestBlockedOpeners(t *testing.T) {
 }
 
 // TestReset goes through a whole reset with one process watching: blocked,
-// then without data, then back with counters and heartbeat begun anew.
+// then without data, then back with counters and heartbeat restarted.
 func TestReset(t *testing.T) {
 	t.Parallel()
 	impatient(t)
@@ -85,7 +85,7 @@ func TestReset(t *testing.T) {
 		return s.Device(0).State == model.StateOK && s.Device(0).PCIe.ToDeviceRate.Known() && s.Device(0).HeartbeatAge.Known()
 	})
 	d = device(t, s, 0)
-	// A restarted counter taken for a wrap shows as terabytes (nvtop: 1.2 TiB/s).
+	// A restarted counter treated as a wrap shows as terabytes (nvtop: 1.2 TiB/s).
 	if v := d.PCIe.ToDeviceRate.V; v > 1e11 {
 		t.Errorf("rate after the reset: %g B/s", v)
 	}
@@ -156,7 +156,7 @@ func TestUnbound(t *testing.T) {
 	}
 	bus := w.next().Device(0).BusID
 	ctl(t, h, "unbind", "0")
-	s := w.until("it is let go", state(0, model.StateLost))
+	s := w.until("it is unbound", state(0, model.StateLost))
 	if d := s.Device(0); d.StateReason.Cause != model.Unbound || !slices.Equal(s.Host.Unbound, []string{bus}) {
 		t.Errorf("reason %+v, unbound %v", d.StateReason, s.Host.Unbound)
 	}
@@ -299,7 +299,7 @@ func TestMissingTags(t *testing.T) {
 }
 
 // TestFirmwareWithoutTelemetry: a bound chip with nothing to say is no error,
-// and nobody can call it ok.
+// and not ok either.
 func TestFirmwareWithoutTelemetry(t *testing.T) {
 	h := start(t, sim.Options{Boards: "n150,p150a", Firmware: "no-telemetry"})
 	s := smi(t, h, 0)
@@ -339,7 +339,7 @@ func TestSlowLoop(t *testing.T) {
 	}
 }
 
-// TestDriverReload: the module goes while somebody watches, and comes back in
+// TestDriverReload: the module goes while a client watches, and comes back in
 // another version.
 func TestDriverReload(t *testing.T) {
 	t.Parallel()
@@ -351,7 +351,7 @@ func TestDriverReload(t *testing.T) {
 	s := w.until("the loss and its reason", func(s *model.Snapshot) bool {
 		return state(0, model.StateLost)(s) && s.Device(0).StateReason.Cause == model.DriverUnloaded
 	})
-	// Somebody who comes now is told which boards wait for it.
+	// A user who comes now learns which boards wait for it.
 	if r := runIn(t, h, "smi"); r.code != 9 || !strings.Contains(r.err, s.Device(0).BusID) || !strings.Contains(r.err, "modprobe") {
 		t.Errorf("exit code %d, %q", r.code, r.err)
 	}
@@ -362,7 +362,7 @@ func TestDriverReload(t *testing.T) {
 	})
 }
 
-// TestHwmonMoves: the driver binds anew and gets another hwmon number, under
+// TestHwmonMoves: the driver binds again and gets another hwmon number, under
 // the same index. (nvtop shows no temperature any more until it is restarted.)
 func TestHwmonMoves(t *testing.T) {
 	t.Parallel()

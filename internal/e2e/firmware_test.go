@@ -108,7 +108,7 @@ func TestFirmwareBlackhole(t *testing.T) {
 }
 
 // TestFirmwareTable: a Wormhole's table as root, by its PCI file and without
-// opening the node; nobody is shown as a user of the device.
+// opening the node; no process is shown as a user of the device.
 func TestFirmwareTable(t *testing.T) {
 	t.Parallel()
 	h := start(t, sim.Options{Boards: "n300,n150", UMDDump: true})

@@ -70,9 +70,9 @@ func calls(own, recording string) map[string][]call {
 		"topo":          {{args: []string{"-m"}}, {args: []string{"--links"}}},
 		"smi topo":      {{args: []string{"-m"}}},
 		"ops":           {{args: []string{"--once"}}, {args: []string{"--once", "--json"}}},
-		"why":           {{code: 3}}, // nobody keeps failures
+		"why":           {{code: 3}}, // no daemon keeps failures
 		"doctor":        {{}, {args: []string{"--json"}}, {args: []string{"--bundle", own + "-bundle"}}},
-		"jobs":          {{code: 3}}, // nobody remembers
+		"jobs":          {{code: 3}}, // no server keeps jobs
 		"runs":          {{code: 3}},
 		"check":         {{args: []string{"--sample", "100", "-w", "temperature.asic=200"}}},
 		"version":       {{}},
@@ -89,7 +89,7 @@ func calls(own, recording string) map[string][]call {
 
 // TestHarmless runs every command under strace: no device node is opened,
 // nothing is opened for writing but the command's own output, no file of others
-// is locked, changed or removed, and nobody gets a signal.
+// is locked, changed or removed, and no process gets a signal.
 func TestHarmless(t *testing.T) {
 	strace, err := exec.LookPath("strace")
 	if err != nil {
@@ -142,7 +142,7 @@ func TestHarmless(t *testing.T) {
 			t.Fatal(err)
 		}
 		if touched.Comm != "llama" {
-			t.Errorf("the simulated driver saw somebody at its nodes: %s", line)
+			t.Errorf("the simulated driver saw a process at its nodes: %s", line)
 		}
 	}
 }

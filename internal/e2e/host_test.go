@@ -39,7 +39,7 @@ var impatientTests sync.Map
 func environment(t *testing.T) []string {
 	for name := t.Name(); name != "."; name = path.Dir(name) {
 		if _, ok := impatientTests.Load(name); ok {
-			return append(os.Environ(), programs.PatienceVar+"=2s")
+			return append(os.Environ(), programs.TimeoutVar+"=2s")
 		}
 	}
 	return os.Environ()

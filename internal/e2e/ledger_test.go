@@ -94,7 +94,7 @@ func TestMemOfALedger(t *testing.T) {
 // at it; others see it only through root.
 func TestLedgerOfARealUser(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("needs root to become somebody else")
+		t.Skip("needs root to switch users")
 	}
 	as := func(uid int) []string {
 		return []string{"setpriv", fmt.Sprintf("--reuid=%d", uid), fmt.Sprintf("--regid=%d", uid), "--clear-groups", "--inh-caps=-all", "--no-new-privs"}

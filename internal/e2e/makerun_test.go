@@ -27,7 +27,7 @@ func TestMakeRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l, err := net.Listen("tcp", "127.0.0.1:9108"); err == nil { // else somebody has it already
+	if l, err := net.Listen("tcp", "127.0.0.1:9108"); err == nil { // else another process has it already
 		t.Cleanup(func() { l.Close() })
 	}
 	workloads := []string{"serve.py", "bench.py", "./instrumented"}

@@ -11,7 +11,7 @@ import (
 )
 
 // TestContainerPIDsInRegions: a container that shares /dev/shm writes its own
-// pids. On the host pid 1 is alive for sure, and somebody else.
+// pids. On the host pid 1 is alive for sure, and another process.
 func TestContainerPIDsInRegions(t *testing.T) {
 	eachWriter(t, func(t *testing.T, o metal.Options) {
 		o.Container = true
@@ -40,16 +40,16 @@ func TestContainersAdoptSlots(t *testing.T) {
 		c.shows(left)
 		w := watch(t, c.host)
 		w.until("the ghost is seen", func(s *model.Snapshot) bool { return len(s.Ghosts) == 1 })
-		heir := c.play(o, "name heir", "open @", "alloc @ dram 7")
+		successor := c.play(o, "name successor", "open @", "alloc @ dram 7")
 		// Who has been watching knows what is whose.
-		w.until("the heir has what it holds, and the dead what it left", func(s *model.Snapshot) bool {
+		w.until("the successor has what it holds, and the dead what it left", func(s *model.Snapshot) bool {
 			return c.truth().check(s) == nil && strings.Join(ghostsIn(s), "") == left
 		})
 		// Who comes now cannot know what of the slot is the dead one's, and
 		// says nothing wrong.
 		s := snapshot(t, c.host)
-		wantBound(t, "the heir's", c.dram(s, heir), model.Unsure)
-		if u := processOf(t, s, heir.PID).Devices[0]; !doubted(u.Doubts, model.SlotMaybeAdopted) {
+		wantBound(t, "the successor's", c.dram(s, successor), model.Unsure)
+		if u := processOf(t, s, successor.PID).Devices[0]; !doubted(u.Doubts, model.SlotMaybeAdopted) {
 			t.Errorf("nothing says that a dead one's bytes may be in %+v", u)
 		}
 	})

@@ -50,7 +50,7 @@ func chipsIn(t *testing.T, h *sim.Host) []cluster.Chip {
 	return c.Chips()
 }
 
-// placed checks that every chip that somebody holds something on is where the
+// placed checks that every chip that a process holds something on is where the
 // host has it.
 func (b books) placed(s *model.Snapshot, chips []cluster.Chip) error {
 	for _, ch := range chips {
@@ -139,7 +139,7 @@ func equal(where string, want bytesBy, got func(model.Pool) model.Bytes) error {
 			return fmt.Errorf("%s: %d bytes of %s (%s), want %d", where, v, name, r.Status(), w)
 		}
 		if _, ok := want[name]; !ok && len(want) == 0 && v != 0 {
-			return fmt.Errorf("%s: %d bytes of %s, and nobody holds any", where, v, name)
+			return fmt.Errorf("%s: %d bytes of %s, and no process holds any", where, v, name)
 		}
 	}
 	return nil

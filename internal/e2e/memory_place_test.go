@@ -13,7 +13,7 @@ import (
 
 // TestPlaces: whose region a file is follows from the boards' identities, with
 // cables and without. Every chip holds another number of bytes, so that none
-// can be taken for another.
+// can be mistaken for another.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	for _, boards := range []string{"n150,n150", "n300,n300", "4xn300", "p100a,p150a", "2xp150a", "p300c", "n150,n300,p150b,p300a", "galaxy-blackhole", "galaxy-wormhole"} {
@@ -43,7 +43,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestPlacesByOrder: where sysfs leaves chips open and nobody left a
+// TestPlacesByOrder: where sysfs leaves chips open and there is no
 // descriptor, UMD's numbers and the devices that the process has open decide.
 func TestPlacesByOrder(t *testing.T) {
 	c := newScriptedHost(t, sim.Options{Boards: "p150a,p300c,p300c"})

@@ -56,8 +56,8 @@ func (st *stage) step(j *ttnn.Job, s ttnn.Step) ttnn.Reply {
 			st.jobs[j] = append(st.jobs[j], ch.ID)
 		}
 	case "close":
-		// It still has the node open, and accounts nowhere: nobody can tell
-		// that it holds nothing.
+		// It still has the node open, and accounts nowhere: that it
+		// holds nothing cannot be known.
 		delete(st.jobs, j)
 		s := snapshot(st.T, st.host)
 		wantNoBytes(st.T, "DRAM of a program that has closed its chip", s.Devices[0].Memory.Pools[model.DRAM].Used, model.Absent)
@@ -132,7 +132,7 @@ func TestRealMemory(t *testing.T) {
 func (st *stage) checkView(j *ttnn.Job, release string) {
 	st.Helper()
 	if release != ttnn.Newest {
-		return // its view cannot be had from Python
+		return // its view is unavailable from Python
 	}
 	r := st.step(j, ttnn.Step{"do": "view"})
 	for pool, held := range r.Held {
@@ -142,8 +142,8 @@ func (st *stage) checkView(j *ttnn.Job, release string) {
 	}
 }
 
-// killed goes on with a second program on the chip: the first is killed, its
-// bytes are nobody's and listed; the second closes, and the first's remain.
+// killed continues with a second program on the chip: the first is killed, its
+// bytes have no owner and are listed; the second closes, and the first's remain.
 func (st *stage) killed(a *ttnn.Job, release string) {
 	st.Helper()
 	b := play(st.T, st.host, release, true)
@@ -162,7 +162,7 @@ func (st *stage) killed(a *ttnn.Job, release string) {
 	if r := runIn(st.T, st.host, "smi"); !strings.Contains(r.out, "belong to a dead process") {
 		st.Errorf("the table does not mention what the dead left:\n%s", r.out)
 	}
-	// Without it the chip is as new, for a program that goes on, too.
+	// Without it the chip is as new, for a program that continues, too.
 	if r := runIn(st.T, st.host, "stale", "--remove", "--yes"); r.code != 0 || !strings.Contains(r.out, "removed") {
 		st.Errorf("ttmon stale --remove: exit code %d\n%s%s", r.code, r.out, r.err)
 	}
@@ -173,7 +173,7 @@ func (st *stage) killed(a *ttnn.Job, release string) {
 }
 
 // wantGhost checks what a killed program left: all it held, and circular
-// buffers, which nobody asked for by size.
+// buffers, which have no requested size.
 func (st *stage) wantGhost(s *model.Snapshot, j *ttnn.Job, left ttnn.Held) {
 	st.Helper()
 	if len(s.Ghosts) != 1 || s.Ghosts[0].PID != j.PID || s.Ghosts[0].Name != "python" {

@@ -67,7 +67,7 @@ func TestRights(t *testing.T) {
 				t.Errorf("device %d: %+v", device, m.Doubts)
 			}
 		case device == 3:
-			wantBytes(t, "a device that nobody uses", used, 0)
+			wantBytes(t, "an unused device", used, 0)
 		default:
 			wantBytes(t, fmt.Sprintf("device %d as nobody", device), used, uint64(1+device)<<20)
 		}

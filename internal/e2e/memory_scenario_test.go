@@ -34,7 +34,7 @@ func TestKilledWriters(t *testing.T) {
 		if got := strings.Join(ghostsIn(s), ""); got != left {
 			t.Errorf("ghosts %q, want %q", got, left)
 		}
-		// Run after run the per-chip table drifts upwards. Nobody believes it.
+		// Run after run the per-chip table drifts upwards. It is not trusted.
 		for range 3 {
 			p := c.play(o, "open @", "alloc @ dram 1700")
 			c.gone(p)
@@ -82,7 +82,7 @@ func TestUnfinishedRegion(t *testing.T) {
 		c.kill(p)
 		c.live = nil
 		c.play(o, "open @", "alloc @ dram 3")
-		if o.Layout == 3 { // as the real one: an attacher finds version 0 and begins anew
+		if o.Layout == 3 { // as the real one: an attacher finds version 0 and starts over
 			c.shows()
 		}
 	})
@@ -211,7 +211,7 @@ func TestUntracked(t *testing.T) {
 			}
 			wantNoBytes(t, "DRAM of an untracked process", u.Memory[model.DRAM], model.Absent)
 			if r := used(s); r.Known() && name != "foreign" {
-				t.Errorf("%+v used, with somebody on the device who does not account", r)
+				t.Errorf("%+v used, with a process on the device that does not account", r)
 			}
 		})
 	}

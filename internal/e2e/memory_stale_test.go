@@ -16,8 +16,8 @@ import (
 	"github.com/ttmon/ttmon/internal/sim/metal"
 )
 
-// hostWithGhosts is a host with ghosts: in a region that nobody uses, in one that
-// somebody does, and in another user's.
+// hostWithGhosts is a host with ghosts: in an unused region, in one that a
+// process uses, and in another user's.
 func hostWithGhosts(t *testing.T) *scriptedHost {
 	c := newScriptedHost(t, sim.Options{Boards: "p150a"})
 	for _, w := range []struct {

@@ -128,17 +128,17 @@ func TestChildOfALivingOpener(t *testing.T) {
 	h := start(t, sim.Options{Boards: "n150"})
 	ctl(t, h, "run", "name=parent,devices=0,forks=1")
 	ctl(t, h, "run", "name=orphan,devices=0,orphan")
-	heirs := 0
+	inheritors := 0
 	for _, p := range smi(t, h, 0).Processes {
 		if p.Devices[0].Inherited {
-			heirs++
+			inheritors++
 			if p.Name.V != "orphan" {
 				t.Errorf("%q is said to have inherited: %+v", p.Name.V, p.Devices)
 			}
 		}
 	}
-	if heirs != 1 {
-		t.Errorf("%d heirs, want 1", heirs)
+	if inheritors != 1 {
+		t.Errorf("%d inheritors, want 1", inheritors)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestForeignProc(t *testing.T) {
 }
 
 // TestOldDriverInAContainer: without a list, and with a /proc that shows
-// nobody, the module still says that it is in use.
+// no process, the module still says that it is in use.
 func TestOldDriverInAContainer(t *testing.T) {
 	for boards, where := range map[string]func(s *model.Snapshot) int{
 		"n150":       func(s *model.Snapshot) int { return s.Devices[0].HiddenFDs },
@@ -208,7 +208,7 @@ func TestOldDriverProcesses(t *testing.T) {
 }
 
 // TestContainerPIDs: drivers 2.5 and 2.6 print the opener's own number, which
-// on the host belongs to somebody else.
+// on the host belongs to another process.
 func TestContainerPIDs(t *testing.T) {
 	for version, why := range map[string]string{"2.6.0": "the opener's number", "2.10.0": "the reader's number"} {
 		t.Run(version, func(t *testing.T) {

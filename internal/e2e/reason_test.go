@@ -25,7 +25,7 @@ func TestEveryReason(t *testing.T) {
 		"users": {sim.Options{Boards: "n150,p150a"}, [][]string{
 			{"run", "name=llama,devices=0"},
 			{"run", "name=metal,devices=1,kind=metal,dram=1G"},
-			{"run", "name=heir,devices=0,orphan"},
+			{"run", "name=inheritor,devices=0,orphan"},
 			{"opener", "1", "stale"},
 		}, 0},
 		"troubles": {sim.Options{Boards: "n150,p150a,n300,p150a"}, [][]string{

@@ -134,7 +134,7 @@ func TestRunOnTTNN(t *testing.T) { // alone: it looks for ledgers that are left
 		list, _ := filepath.Glob("/dev/shm/ttmon-ledger-*")
 		return list
 	}
-	before := ledgers() // of tests that killed somebody
+	before := ledgers() // of tests that killed a process
 	python, script := ttnnScript(t, "sites.py")
 	dir := t.TempDir()
 	got := ttmonRun(t, dir, mock(t, "blackhole_P150", dir), "--stacks", "--json", "a.json", "--junit", "a.xml", "--pprof", "a.pb.gz", "--flame", "a.svg",
@@ -238,9 +238,9 @@ func TestRunOfSeveralProcesses(t *testing.T) {
 	}
 }
 
-// TestRunAsANewUser: somebody without any right, in namespaces as a container
+// TestRunAsUnprivilegedUser: a user without any right, in namespaces as a container
 // has them, with one file.
-func TestRunAsANewUser(t *testing.T) {
+func TestRunAsUnprivilegedUser(t *testing.T) {
 	t.Parallel()
 	python, script := ttnnScript(t, "sites.py")
 	dir := t.TempDir()
@@ -262,8 +262,8 @@ func TestRunAsANewUser(t *testing.T) {
 	}
 }
 
-// TestRunSamples: a program in which libttmon cannot be is looked at from
-// outside, and what that does not tell is not told.
+// TestRunSamples: a program in which libttmon cannot be is sampled from
+// outside, and what that does not show is not reported.
 func TestRunSamples(t *testing.T) {
 	t.Parallel()
 	h := start(t, sim.Options{Boards: "p150a"})
@@ -275,8 +275,8 @@ func TestRunSamples(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a.json")
 	var report runreport.Report
-	// On a busy machine it takes longer until it has been looked at.
-	for _, patience := range []time.Duration{4 * time.Second, 10 * time.Second, 30 * time.Second} {
+	// On a busy machine it takes longer until it is sampled.
+	for _, after := range []time.Duration{4 * time.Second, 10 * time.Second, 30 * time.Second} {
 		var cmd *exec.Cmd
 		p, err := metal.Start(metal.Options{Command: func(args ...string) *exec.Cmd {
 			cmd = h.Command(t.Context(), filepath.Join(bin, "ttmon"),
@@ -292,7 +292,7 @@ func TestRunSamples(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(patience)
+		time.Sleep(after)
 		_ = p.End()
 		report = runreport.Report{}
 		read(t, file, func(b []byte) error { return json.Unmarshal(b, &report) })

@@ -184,7 +184,7 @@ func TestSelftestLeavesNothing(t *testing.T) {
 	}
 }
 
-// Nor is anything left when the user loses patience.
+// Nor is anything left when the user interrupts it.
 func TestSelftestInterrupted(t *testing.T) {
 	t.Parallel()
 	if !aloneWithTmp(t) {
@@ -279,7 +279,7 @@ func TestSelftestOfAUsersProgram(t *testing.T) {
 }
 
 // letEverybodyReach lets every user execute a program that is below a folder of
-// somebody's own: in the mount namespace of this test, such a folder is one that
+// one user's own: in the mount namespace of this test, such a folder is one that
 // everybody may enter, with the same in it.
 func letEverybodyReach(t *testing.T, program string) {
 	t.Helper()
@@ -401,14 +401,14 @@ func TestSelftestOnAChipSimulator(t *testing.T) {
 				ctl(t, h, "unplug", "0")
 			}
 			file := filepath.Join(t.TempDir(), "b.tar.gz")
-			got := runProgram(t, h, "env", "TT_METAL_SIMULATOR=/opt/someone/libttsim_wh.so", filepath.Join(bin, "ttmon"),
+			got := runProgram(t, h, "env", "TT_METAL_SIMULATOR=/opt/other/libttsim_wh.so", filepath.Join(bin, "ttmon"),
 				"selftest", "--json", "--direct", "--yes", "--bundle", file, "--python", python)
 			r := selftested(t, got)
 			if r.ProgramOn != "chip simulator libttsim_wh.so" || r.Stage != tt.stage || got.code != 3 || failedRows(r, "chip simulator libttsim_wh.so", "cannot open") == 0 {
 				t.Errorf("exit code %d, on %q, %s: %+v", got.code, r.ProgramOn, r.Stage, r.Rows)
 			}
 			env, err := os.ReadFile(told)
-			if err != nil || !bytes.Contains(env, []byte("TT_METAL_SIMULATOR=/opt/someone/libttsim_wh.so\n")) || bytes.Contains(env, []byte("TT_VISIBLE_DEVICES=")) {
+			if err != nil || !bytes.Contains(env, []byte("TT_METAL_SIMULATOR=/opt/other/libttsim_wh.so\n")) || bytes.Contains(env, []byte("TT_VISIBLE_DEVICES=")) {
 				t.Errorf("what the program was told: %v, %s", err, env)
 			}
 		})
@@ -417,7 +417,7 @@ func TestSelftestOnAChipSimulator(t *testing.T) {
 
 // Under strace: without --python no device node, no resource and no config of a
 // device is opened, by ttmon or by any program that it starts; nothing is
-// written but terminals and its own folder, and nobody else gets a signal.
+// written but terminals and its own folder, and no other process gets a signal.
 func TestSelftestTouchesNothing(t *testing.T) {
 	t.Parallel()
 	strace, err := exec.LookPath("strace")

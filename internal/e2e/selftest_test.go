@@ -210,7 +210,7 @@ func rightBy(r *report.Report, by string) (n int) {
 	return n
 }
 
-// The bundle has the report, and nobody's name.
+// The bundle has the report, and no user's name.
 func TestSelftestBundle(t *testing.T) {
 	t.Parallel()
 	h := start(t, sim.Options{Boards: "n300"})

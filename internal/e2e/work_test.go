@@ -31,7 +31,7 @@ func TestWorkAndStuck(t *testing.T) {
 		return ok && v > 0.9
 	})
 	if w := s.Device(1).Work; !w.Busy.Known() || w.Busy.V != 0 {
-		t.Errorf("a device that nobody has open is busy: %+v", w)
+		t.Errorf("a device that no process has open is busy: %+v", w)
 	}
 	has := func(want string, args ...string) {
 		t.Helper()

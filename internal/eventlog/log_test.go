@@ -48,7 +48,7 @@ func TestSurvives(t *testing.T) {
 	}
 	f.WriteString(`{"seq":3,"kind":"sta`) // killed in the middle of a write
 	f.Close()
-	l = open(t, dir) // nobody closed the first
+	l = open(t, dir) // the first was not closed
 	if err := l.Append(event(3)); err != nil {
 		t.Fatal(err)
 	}

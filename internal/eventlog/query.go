@@ -74,7 +74,7 @@ func (f *Finder) Add(e *Event) {
 // Found are those that matched, the newest of them where there are too many.
 func (f *Finder) Found() []Event { return f.list[max(0, len(f.list)-f.limit):] }
 
-// reaching is what has to be looked through for a query: the events in memory,
+// reaching is what has to be scanned for a query: the events in memory,
 // the number of the first of them, and the files where older ones matter. They
 // are opened at one moment: one that becomes the previous file is in neither
 // place twice, nor in none.

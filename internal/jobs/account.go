@@ -46,13 +46,13 @@ type Ghost struct {
 func (j Job) Now(s *model.Snapshot) Account {
 	a := Account{Job: j, Holding: []Holder{}, Left: []Ghost{}}
 	if s != nil {
-		a.look(s)
+		a.findProcesses(s)
 	}
 	return a
 }
 
-// look finds the job's processes, live and dead, in a snapshot.
-func (a *Account) look(s *model.Snapshot) {
+// findProcesses finds the job's processes, live and dead, in a snapshot.
+func (a *Account) findProcesses(s *model.Snapshot) {
 	for i := range s.Processes {
 		p := &s.Processes[i]
 		if p.State != model.Running || !a.has(p) {

@@ -29,7 +29,7 @@ func Find(book []Job, list []runs.Run, q *runs.Query) []Job {
 	all = slices.DeleteFunc(all, disbelieved(all))
 	var out []Job
 	for _, j := range all {
-		if j.named(q.Names) && j.asked(q) {
+		if j.named(q.Names) && j.matches(q) {
 			out = append(out, *j)
 		}
 	}
@@ -59,7 +59,7 @@ func join(book []Job, list []runs.Run) (all []*Job) {
 		if known[k] == nil {
 			known[k] = &Job{Kind: k.kind, ID: k.id, UID: k.uid, Start: r.Start, Processes: []Process{}, Devices: []Device{}}
 		}
-		known[k].take(r)
+		known[k].addRun(r)
 	}
 	for _, j := range known {
 		all = append(all, j)
@@ -70,8 +70,8 @@ func join(book []Job, list []runs.Run) (all []*Job) {
 	return all
 }
 
-// take adds a run to its job.
-func (j *Job) take(r *runs.Run) {
+// addRun adds a run to its job.
+func (j *Job) addRun(r *runs.Run) {
 	j.runs = append(j.runs, *r)
 	j.Runs = append(j.Runs, Run{r.ID, r.Job.Step, r.Command, r.Start, r.Last, r.End, r.End.Failed()})
 	j.Name, j.Namespace = cmp.Or(r.Job.Name, j.Name), cmp.Or(r.Job.Namespace, j.Namespace)
@@ -149,9 +149,9 @@ func (j *Job) named(names []string) bool {
 	return len(names) == 0 || slices.Contains(names, j.ID) || j.Name != "" && slices.Contains(names, j.Name)
 }
 
-// asked reports whether a run of the job is asked for, or, where none is kept, the
+// matches reports whether a run of the job is asked for, or, where none is kept, the
 // job by itself.
-func (j *Job) asked(q *runs.Query) bool {
+func (j *Job) matches(q *runs.Query) bool {
 	if q.Visible != nil && !q.Visible(j.UID) {
 		return false
 	}

@@ -97,7 +97,7 @@ func (j *Journal) Span() (oldest, newest time.Time) {
 	return oldest, newest
 }
 
-// recall reads the last events, and goes on counting behind them.
+// recall reads the last events, and continues their numbers.
 func (j *Journal) recall() {
 	found := 0
 	var parts [][]eventlog.Event // newest first

@@ -1,6 +1,6 @@
 // Package kube tells the API server of a Kubernetes cluster how the boards of its
 // node are doing: as a condition of the node, TenstorrentProblem. It is for ttmond,
-// as a view of its snapshots, and used only where somebody asked for it.
+// as a view of its snapshots, and used only where it is configured.
 package kube
 
 import (

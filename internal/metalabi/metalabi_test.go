@@ -29,7 +29,7 @@ func TestFunctions(t *testing.T) {
 		}
 		names[f.Name], symbols[f.Symbol()] = true, f.Name
 		if f.Library == Unused && f.Probe == Unused || f.Library == Learning {
-			t.Errorf("%s: nobody uses it, or not so", f.Name)
+			t.Errorf("%s: unused, or used differently", f.Name)
 		}
 		for j := range functions[:i] {
 			g := &functions[j]

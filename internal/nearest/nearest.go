@@ -1,6 +1,6 @@
 // Package nearest finds the word that was probably meant, for the messages
-// about words that are not known. It is below the data flow: whoever reads what
-// people type may use it.
+// about words that are not known. It is below the data flow: any package that
+// reads what people type may use it.
 package nearest
 
 // Word is the known word that was probably meant, or "" where none comes near: within a third of its length in edits (two in a word of four letters),

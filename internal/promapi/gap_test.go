@@ -25,7 +25,7 @@ func TestGapIsAGap(t *testing.T) {
 	}
 	rows := func(from, to int) {
 		for i := from; i < to; i++ {
-			s.Take(func(emit prom.Emit) {
+			s.AddSnapshot(func(emit prom.Emit) {
 				emit(power, prom.Pairs("device", "0"), 7)
 				emit(limit, prom.Pairs("device", "0"), 300)
 			})

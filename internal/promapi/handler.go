@@ -48,8 +48,8 @@ type Options struct {
 	Version  string
 }
 
-// NewEngine is an engine with the bounds of this package, for whoever else
-// asks the history.
+// NewEngine is an engine with the bounds of this package, for other
+// readers of the history.
 func NewEngine() *promql.Engine {
 	return promql.NewEngine(promql.EngineOpts{
 		MaxSamples: maxSamples, Timeout: queryTimeout, EnableAtModifier: true, EnableNegativeOffset: true,

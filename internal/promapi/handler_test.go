@@ -34,7 +34,7 @@ func filled(t testing.TB) storage.Queryable {
 	t.Cleanup(s.Close)
 	f := &prom.Family{Name: "tenstorrent_core_power_watts"}
 	for i := range 100 {
-		s.Take(func(emit prom.Emit) {
+		s.AddSnapshot(func(emit prom.Emit) {
 			emit(f, prom.Pairs("device", "0", "pci", "0000:01:00.0"), float64(i))
 			emit(f, prom.Pairs("device", "1", "pci", "0000:02:00.0"), 7.5)
 		})

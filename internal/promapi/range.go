@@ -17,8 +17,8 @@ type Line struct {
 }
 
 // Window is the time that a question is about, and the steps it is answered in.
-// A value holds for a step, and for no less than Lookback: what nobody sampled
-// any more has no line.
+// A value holds for a step, and for no less than Lookback: what is no
+// longer sampled has no line.
 type Window struct {
 	Start, End     time.Time
 	Step, Lookback time.Duration

@@ -23,7 +23,7 @@ func TestRateAtGaps(t *testing.T) {
 	defer s.Close()
 	f := &prom.Family{Name: "tenstorrent_pcie_transferred_bytes_total"}
 	for i := range 120 {
-		s.Take(func(emit prom.Emit) {
+		s.AddSnapshot(func(emit prom.Emit) {
 			if i < 50 || i >= 70 {
 				emit(f, prom.Pairs("device", "0", "direction", "to_device"), float64(1000+100*i))
 			}

@@ -77,11 +77,11 @@ func (e *Encoder) Cut(dst []byte) (out []byte, key bool) {
 	return out, key
 }
 
-// put adds a record.
-func (e *Encoder) put(kind Kind, t time.Time, body []byte) error {
+// addRecord adds a record.
+func (e *Encoder) addRecord(kind Kind, t time.Time, body []byte) error {
 	ns := max(t.UnixNano(), e.last)
 	if len(e.raw) == 0 {
-		e.begin(ns)
+		e.startBlock(ns)
 	}
 	if kind == kindSnapshot && e.state.doc != nil {
 		doc := newDocument(slices.Clone(body))
@@ -108,8 +108,8 @@ func (e *Encoder) append(kind Kind, ns int64, body []byte) {
 	e.sinceKey += len(e.raw) - before
 }
 
-// begin starts a block, a key block if it is time for one.
-func (e *Encoder) begin(ns int64) {
+// startBlock starts a block, a key block if it is time for one.
+func (e *Encoder) startBlock(ns int64) {
 	e.first, e.last = ns, ns
 	old := ns-e.lastKey >= keyEvery.Nanoseconds() && e.sinceKey >= e.keySize
 	long := e.sinceKey >= max(keyMinBytes, 4*e.keySize)
@@ -158,14 +158,14 @@ func (e *Encoder) restate(ns int64) {
 }
 
 // Snapshot takes in a snapshot's JSON.
-func (e *Encoder) Snapshot(t time.Time, body []byte) error { return e.put(kindSnapshot, t, body) }
+func (e *Encoder) Snapshot(t time.Time, body []byte) error { return e.addRecord(kindSnapshot, t, body) }
 
 func (e *Encoder) json(kind Kind, t time.Time, v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("recording: %w", err)
 	}
-	return e.put(kind, t, body)
+	return e.addRecord(kind, t, body)
 }
 
 // Meta tells what the recording is of.
@@ -198,7 +198,7 @@ func (e *Encoder) numbers(kind Kind, t time.Time, list ...uint64) error {
 	for _, v := range list {
 		body = binary.AppendUvarint(body, v)
 	}
-	return e.put(kind, t, body)
+	return e.addRecord(kind, t, body)
 }
 
 // Alloc tells of a new block; its time is when it was born.
@@ -238,7 +238,7 @@ func (e *Encoder) Lost(t time.Time, process uint32, n uint64) error {
 
 // Output tells a line that a program printed.
 func (e *Encoder) Output(t time.Time, o Output) error {
-	return e.put(KindOutput, t, append([]byte{byte(o.Stream)}, o.Text...))
+	return e.addRecord(KindOutput, t, append([]byte{byte(o.Stream)}, o.Text...))
 }
 
 // Live are the blocks of a list as far as they are written; nil if there is none.

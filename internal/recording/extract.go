@@ -40,7 +40,7 @@ func NewExtract(path string, m Meta, first time.Time, blocks io.Reader) (*Extrac
 		err = x.Append(blocks)
 	}
 	if err == nil {
-		err = give(f, path, false)
+		err = publish(f, path, false)
 	}
 	if err != nil {
 		f.Close()

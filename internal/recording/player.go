@@ -188,15 +188,15 @@ func (p *Player) Next(context.Context) (*model.Snapshot, error) {
 	if err != nil || s != nil {
 		return s, err
 	}
-	c, err := p.begin()
+	c, err := p.first()
 	if err != nil {
 		return nil, err
 	}
 	return c.Snapshot()
 }
 
-// begin moves to the first snapshot.
-func (p *Player) begin() (*State, error) {
+// first moves to the first snapshot.
+func (p *Player) first() (*State, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at := p.r.FirstSnapshot()

@@ -43,7 +43,7 @@ func Create(path string, replace bool) (*Writer, error) {
 	head := appendFileHeader(nil, rand.Uint64())
 	w.written = int64(len(head))
 	if _, err = f.Write(head); err == nil {
-		err = give(f, path, replace)
+		err = publish(f, path, replace)
 	}
 	if err != nil {
 		f.Close()
@@ -62,8 +62,8 @@ func underName(path string, err error) error {
 	return err
 }
 
-// give gives the file its name. Without replace, a file that came meanwhile stays.
-func give(f *os.File, path string, replace bool) error {
+// publish gives the file its name. Without replace, a file that came meanwhile stays.
+func publish(f *os.File, path string, replace bool) error {
 	if replace {
 		return os.Rename(f.Name(), path)
 	}

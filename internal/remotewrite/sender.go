@@ -144,7 +144,7 @@ func (s *Sender) Run(ctx context.Context) {
 	}
 }
 
-// refusal is an answer that trying again does not mend.
+// refusal is an answer that a retry does not fix.
 type refusal struct{ error }
 
 func (s *Sender) send(ctx context.Context, body []byte) (err error) {
@@ -188,7 +188,7 @@ func (s *Sender) send(ctx context.Context, body []byte) (err error) {
 	err = fmt.Errorf("%s: %s", a.Status, strings.TrimSpace(string(text)))
 	if a.StatusCode/100 == 4 && a.StatusCode != http.StatusTooManyRequests && a.StatusCode != http.StatusRequestTimeout &&
 		a.StatusCode != http.StatusUnauthorized && a.StatusCode != http.StatusForbidden && a.StatusCode != http.StatusNotFound {
-		return refusal{err} // bad data; a wrong password or address may be mended
+		return refusal{err} // bad data; a wrong password or address may be fixed
 	}
 	return err
 }

@@ -1,5 +1,5 @@
-// Package replace writes files in one step: whoever reads one, now or after a
-// crash, finds the old content or the new one, whole.
+// Package replace writes files atomically: a reader, now or after a crash, finds
+// the old content or the new one, complete.
 //
 // It stands below the data flow: what a program keeps over a restart is written
 // with it.

@@ -26,7 +26,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-// How often ledgers are looked at while the program runs. They stay until they
+// How often ledgers are read while the program runs. They stay until they
 // have been read, so nothing is missed in between but peaks of sums over processes.
 const lookEvery = 250 * time.Millisecond
 

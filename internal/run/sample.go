@@ -161,7 +161,7 @@ func (s *sampler) fill(r *runreport.Report) {
 			r.Chips = append(r.Chips, runreport.Chip{ID: key.chip})
 			i = len(r.Chips) - 1
 		}
-		bound := model.AtLeast // it is looked at once a second
+		bound := model.AtLeast // it is sampled once a second
 		if x.unsure {
 			bound = model.Unsure
 		}

@@ -9,8 +9,8 @@ import (
 )
 
 // What is left when a device is closed is one of two things: what the program
-// still used, which ttnn releases then, or what it lost on its way. Nobody outside
-// can see whether a tensor is reachable; what can be seen is when the blocks that
+// still used, which ttnn releases then, or what it lost on its way. From outside,
+// whether a tensor is reachable cannot be seen; what can be seen is when the blocks that
 // are left were made. Those of a line that came in each quarter of the time grew
 // step by step. Weights that are loaded once do not, nor do the results of the
 // last step. It cannot be told of a line with fewer than four blocks, nor of a
@@ -81,7 +81,7 @@ func (g *Growth) Steady() bool { return !slices.Contains(g.counts[:], 0) }
 func (p *Pool) Works() bool { return p.Total.Blocks >= 2*(p.Left.Blocks+p.Held.Blocks) }
 
 // markGrown says which lines of a pool grew step by step, in a program that freed
-// at least as much as it left. Places that share a line are looked at together.
+// at least as much as it left. Places that share a line are judged together.
 func markGrown(p *Pool) {
 	type key struct {
 		tag  string

@@ -18,7 +18,7 @@ type Method string
 // The methods.
 const (
 	Ledger  Method = "libttmon"      // every allocation, by the library
-	Sampled Method = "shared_memory" // looked at from outside, once in a while
+	Sampled Method = "shared_memory" // sampled from outside
 	Opened  Method = "opened"        // a device was open, no device memory was seen
 	Nothing Method = "none"          // no use of a device was seen
 )
@@ -67,7 +67,7 @@ type Chip struct {
 	Board   string `json:"board,omitempty"`
 	Name    string `json:"name,omitempty"` // of the chip on its board: L, R
 	Pools   []Pool `json:"pools"`
-	// Work is what ran on it; nil: the run was looked at from outside.
+	// Work is what ran on it; nil: the run was sampled from outside.
 	Work *Work `json:"work,omitempty"`
 }
 

@@ -101,7 +101,7 @@ func TestNoWorkOfARun(t *testing.T) {
 	p := Process{Chips: []Chip{{ID: 5}}}
 	b.addWork(&p, entry{ledger: &ledgerfile.Ledger{}}, 1)
 	if p.Chips[0].Work != nil {
-		t.Error("nobody asked for work, and there is a reason why there is none")
+		t.Error("work was not requested, and there is a reason why there is none")
 	}
 	b.AddWork("a", nil, time.Unix(1, 0))
 	b.addWork(&p, entry{ledger: &ledgerfile.Ledger{}}, 1)

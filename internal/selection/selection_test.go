@@ -34,7 +34,7 @@ func TestSelectionKeepsWhatBelongs(t *testing.T) {
 		t.Error(diff)
 	}
 	if len(part.Ghosts) != 1 || len(part.Unmatched) != 0 {
-		t.Errorf("%d ghosts, %d strangers", len(part.Ghosts), len(part.Unmatched))
+		t.Errorf("%d ghosts, %d unmatched chips", len(part.Ghosts), len(part.Unmatched))
 	}
 	if diff := cmp.Diff(sample.Troubles(), s); diff != "" {
 		t.Errorf("the snapshot itself was changed: %s", diff)

@@ -18,7 +18,7 @@ import (
 // cost measures what ttmon takes here: to start, to look, to run.
 func (t *test) cost(ctx context.Context, r *report.Report) {
 	t.startUp(ctx, r)
-	t.look(ctx, r)
+	t.measureSnapshot(ctx, r)
 	t.screen(ctx, r)
 	t.daemonCost(ctx, r)
 }
@@ -53,8 +53,8 @@ func fastest(ctx context.Context, name string, args ...string) (time.Duration, e
 	return best, nil
 }
 
-// look measures the CPU of one snapshot, read directly.
-func (t *test) look(ctx context.Context, r *report.Report) {
+// measureSnapshot measures the CPU of one snapshot, read directly.
+func (t *test) measureSnapshot(ctx context.Context, r *report.Report) {
 	const looks = 10
 	t.snapshot(ctx) // the first one opens files
 	before := cpuOf(unix.RUSAGE_SELF)

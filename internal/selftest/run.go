@@ -87,7 +87,7 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 }
 
 func (t *test) all(ctx context.Context, r *report.Report) error {
-	t.health = t.askHealth(ctx)
+	t.health = t.readHealth(ctx)
 	s := t.snapshot(ctx)
 	if err := t.about(r, s); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (t *test) step(ctx context.Context, r *report.Report, part report.Part, wha
 // daemon's memory of it.
 func (t *test) snapshot(ctx context.Context) *model.Snapshot { return t.direct.Collect(ctx) }
 
-func (t *test) askHealth(ctx context.Context) *apitype.Health {
+func (t *test) readHealth(ctx context.Context) *apitype.Health {
 	path := t.host.Socket()
 	if path == "" {
 		return nil

@@ -112,7 +112,7 @@ func (s *Server) alertChanged(list []*alert.Alert) {
 		}
 		events = append(events, e)
 	}
-	s.archive.tell(events...)
+	s.archive.appendEvents(events...)
 }
 
 // firing are the alerts that a snapshot tells of.

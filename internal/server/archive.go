@@ -59,21 +59,21 @@ func newArchive(cfg Config, log *slog.Logger, r *recorder) *archive {
 	return &archive{cfg: cfg, log: log, recorder: r, ready: make(chan struct{}), logOpen: make(chan struct{}), recordings: newAlertRecordings(cfg, log)}
 }
 
-// run opens the memory, when nobody else has it any more, and fills it.
+// run opens the history, once no other process has it open, and fills it.
 func (a *archive) run(ctx context.Context, feed *api.Feed) error {
-	a.begin(&a.numbers, "waiting for another ttmon-server to leave it takes")
+	a.startTask(&a.numbers, "waiting for another ttmon-server to leave it takes")
 	unlock, err := a.lock(ctx)
 	if err != nil {
 		return nil // ctx is done
 	}
 	defer unlock()
 	defer a.close()
-	a.begin(&a.numbers, "opening the history takes")
+	a.startTask(&a.numbers, "opening the history takes")
 	a.open()
 	a.end(&a.numbers)
 	var both sync.WaitGroup
-	both.Go(func() { a.recorder.recorded.Follow(ctx, a.keepNumbers) })
-	both.Go(func() { feed.FollowEncoded(ctx, a.keepSnapshot) })
+	both.Go(func() { a.recorder.recorded.Follow(ctx, a.storeSamples) })
+	both.Go(func() { feed.FollowEncoded(ctx, a.writeSnapshot) })
 	both.Wait()
 	return nil
 }
@@ -104,8 +104,8 @@ func (a *archive) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// begin notes what a loop of the archive is at work on.
-func (a *archive) begin(e *loopStatus, doing string) {
+// startTask notes what a loop of the archive is at work on.
+func (a *archive) startTask(e *loopStatus, doing string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	e.doing, e.since = doing, time.Now()
@@ -118,20 +118,20 @@ func (a *archive) end(e *loopStatus) {
 }
 
 // check adds what the loop is at work on, or how long it was the last time.
-func (e *loopStatus) check(h *api.Health, name string, now time.Time, patience time.Duration) {
+func (e *loopStatus) check(h *api.Health, name string, now time.Time, limit time.Duration) {
 	if e.doing == "" {
-		h.AddSource(name, e.took, patience, "the last time it took")
+		h.AddSource(name, e.took, limit, "the last time it took")
 		return
 	}
-	h.AddSource(name, max(now.Sub(e.since), 0), patience, e.doing)
+	h.AddSource(name, max(now.Sub(e.since), 0), limit, e.doing)
 }
 
-// openPatience is how long it may take until the history is open: that of a
-// month is read, and a predecessor may be slow to leave it. diskPatience is how
+// openTimeout is how long it may take until the history is open: that of a
+// month is read, and a predecessor may be slow to release it. diskTimeout is how
 // long a disk may take.
 const (
-	openPatience = time.Minute
-	diskPatience = 20 * time.Second
+	openTimeout = time.Minute
+	diskTimeout = 20 * time.Second
 )
 
 // check adds to the health of the daemon how its memory is doing.
@@ -144,12 +144,12 @@ func (a *archive) check(h *api.Health, now time.Time) {
 	if a.journalFailed != nil {
 		h.Warnings = append(h.Warnings, api.Problem{Part: "journal", Reason: "snapshots and events are kept in memory only: " + a.journalFailed.Error()})
 	}
-	patience := diskPatience
+	limit := diskTimeout
 	if a.store == nil {
-		patience = openPatience
+		limit = openTimeout
 	}
-	a.numbers.check(h, "history", now, patience)
-	a.writing.check(h, "journal", now, diskPatience)
+	a.numbers.check(h, "history", now, limit)
+	a.writing.check(h, "journal", now, diskTimeout)
 }
 
 func (a *archive) open() {
@@ -227,12 +227,12 @@ func (a *archive) notify(message string, args ...any) {
 			text += fmt.Sprintf(", %s %v", strings.ReplaceAll(key, "_", " "), args[i+1])
 		}
 	}
-	a.tell(eventlog.Event{Time: time.Now(), Kind: eventlog.KindTTMond, Level: eventlog.Warning, Text: text})
+	a.appendEvents(eventlog.Event{Time: time.Now(), Kind: eventlog.KindTTMond, Level: eventlog.Warning, Text: text})
 }
 
-// tell appends events to the journal. journalChanged is told where it cannot be
+// appendEvents appends events to the journal. journalChanged is told where it cannot be
 // written.
-func (a *archive) tell(list ...eventlog.Event) {
+func (a *archive) appendEvents(list ...eventlog.Event) {
 	if j := a.opened(); j != nil {
 		_ = j.Append(list...)
 	}
@@ -253,21 +253,21 @@ func (a *archive) eventLog() api.EventLog {
 	return nil
 }
 
-// keepNumbers takes the samples of the latest snapshot in.
-func (a *archive) keepNumbers(*model.Snapshot) {
+// storeSamples takes the samples of the latest snapshot in.
+func (a *archive) storeSamples(*model.Snapshot) {
 	a.mu.Lock()
 	store := a.store
 	a.mu.Unlock()
 	if store == nil {
 		return
 	}
-	a.begin(&a.numbers, "writing the figures of a snapshot takes")
+	a.startTask(&a.numbers, "writing the figures of a snapshot takes")
 	defer a.end(&a.numbers)
 	fresh := false
-	a.recorder.take(func(at time.Time, walk func(prom.Emit)) {
+	a.recorder.readLatest(func(at time.Time, walk func(prom.Emit)) {
 		if fresh = !at.Equal(a.lastRow); fresh {
 			a.lastRow = at
-			store.Take(walk)
+			store.AddSnapshot(walk)
 		}
 	})
 	if fresh {
@@ -275,20 +275,20 @@ func (a *archive) keepNumbers(*model.Snapshot) {
 	}
 }
 
-// take writes events that happened on the host. It waits for the disk.
-func (a *archive) take(list []eventlog.Event) {
-	a.begin(&a.writing, "writing events takes")
+// writeEvents writes events that happened on the host. It waits for the disk.
+func (a *archive) writeEvents(list []eventlog.Event) {
+	a.startTask(&a.writing, "writing events takes")
 	defer a.end(&a.writing)
-	a.tell(list...)
+	a.appendEvents(list...)
 }
 
-// keepSnapshot writes a snapshot into the journal. It waits for the disk.
-func (a *archive) keepSnapshot(s *model.Snapshot, body []byte) {
+// writeSnapshot writes a snapshot into the journal. It waits for the disk.
+func (a *archive) writeSnapshot(s *model.Snapshot, body []byte) {
 	j := a.opened()
 	if j == nil {
 		return
 	}
-	a.begin(&a.writing, "writing the journal takes")
+	a.startTask(&a.writing, "writing the journal takes")
 	defer a.end(&a.writing)
 	_ = j.Snapshot(s.Time, body) // journalChanged is told
 	a.recordings.follow(j, s)

@@ -38,7 +38,7 @@ func remembered(t *testing.T) (*disk.Store, time.Time) {
 			snap.Conditions = append(snap.Conditions, model.Condition{Kind: model.ConditionThrottled, Device: 2, Cause: model.ByHeat})
 		}
 		w.Observe(snap)
-		s.Take(func(emit prom.Emit) { w.Walk(snap, nil, emit) })
+		s.AddSnapshot(func(emit prom.Emit) { w.Walk(snap, nil, emit) })
 		s.Append(snap.Time)
 	}
 	return s, end

@@ -52,7 +52,7 @@ func (c *Metrics) check() error {
 	return nil
 }
 
-// check refuses an address that others can reach and nobody guards.
+// check rejects an address that others can reach without authentication.
 func (c *Listen) check() error {
 	if c.Address == listenOff {
 		return nil
@@ -104,7 +104,7 @@ func loopback(host string) bool {
 	return len(list) > 0
 }
 
-// guards reports whether a web configuration keeps strangers out: by passwords,
+// guards reports whether a web configuration authenticates clients: by passwords,
 // or by certificates of its clients. TLS alone hides what is said and lets
 // everybody ask; it is accepted as the operator's decision.
 func guards(path string) (bool, error) {

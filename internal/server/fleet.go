@@ -72,13 +72,13 @@ func (c *Fleet) handler() http.Handler {
 	s, err := c.server()
 	if err != nil || s == nil {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			tell(w, http.StatusNotFound, map[string]any{"error": "this server knows its own host only: set fleet.prometheus in its configuration, or run ttmon fleet --serve"})
+			writeJSON(w, http.StatusNotFound, map[string]any{"error": "this server knows its own host only: set fleet.prometheus in its configuration, or run ttmon fleet --serve"})
 		})
 	}
 	return s.Handler()
 }
 
-func tell(w http.ResponseWriter, status int, v any) {
+func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(v)
@@ -107,10 +107,10 @@ func ServeFleet(ctx context.Context, c *Moved, out io.Writer, log *slog.Logger) 
 	mux.Handle("GET /api/v1/metrics", http.StripPrefix("/api", nethttp.Handler(api.Static())))
 	mux.Handle("GET /api/v1/words", http.StripPrefix("/api", nethttp.Handler(api.Static())))
 	mux.HandleFunc("GET /api/v1/version", func(w http.ResponseWriter, _ *http.Request) {
-		tell(w, http.StatusOK, map[string]any{"name": "ttmon-server fleet", "version": version.Version, "api": []string{"v1"}, "calls": []string{"/v1/fleet", "/v1/fleet/cells", "/v1/metrics", "/v1/words"}})
+		writeJSON(w, http.StatusOK, map[string]any{"name": "ttmon-server fleet", "version": version.Version, "api": []string{"v1"}, "calls": []string{"/v1/fleet", "/v1/fleet/cells", "/v1/metrics", "/v1/words"}})
 	})
 	mux.HandleFunc("GET /api/", func(w http.ResponseWriter, r *http.Request) {
-		tell(w, http.StatusNotFound, map[string]any{"error": "this server serves a fleet only"})
+		writeJSON(w, http.StatusNotFound, map[string]any{"error": "this server serves a fleet only"})
 	})
 	mux.Handle("GET /{$}", http.RedirectHandler("/fleet", http.StatusFound))
 	mux.Handle("/", page.Handler())

@@ -13,9 +13,9 @@ const (
 	conditionWait  = 10 * time.Second
 )
 
-// tellNode sets the condition of the node that we run on (--node-condition), when it
+// setNodeCondition sets the condition of the node that we run on (--node-condition), when it
 // changes and as a heartbeat, until ctx is done.
-func (s *Server) tellNode(ctx context.Context, name string) error {
+func (s *Server) setNodeCondition(ctx context.Context, name string) error {
 	node, err := kube.InCluster(name)
 	if err != nil {
 		s.log.Warn("cannot set node condition", "node", name, "err", err)

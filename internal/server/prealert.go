@@ -72,7 +72,7 @@ func (k *alertRecordings) follow(j *journal.Journal, s *model.Snapshot) {
 	if fired != "" {
 		k.until = s.Time.Add(keepAfter)
 		if k.copy == nil {
-			k.begin(j, s, fired)
+			k.startRecording(j, s, fired)
 			return
 		}
 	}
@@ -90,7 +90,7 @@ func (k *alertRecordings) follow(j *journal.Journal, s *model.Snapshot) {
 	}
 }
 
-func (k *alertRecordings) begin(j *journal.Journal, s *model.Snapshot, fired string) {
+func (k *alertRecordings) startRecording(j *journal.Journal, s *model.Snapshot, fired string) {
 	path := filepath.Join(k.dir, s.Time.UTC().Format("20060102T150405.000Z")+"-"+fileName(fired)+".ttrec")
 	err := os.MkdirAll(k.dir, 0o700)
 	if err == nil {

@@ -51,7 +51,7 @@ func kept(t *testing.T, dir string) []string {
 func TestWhatLedToAnAlertIsKept(t *testing.T) {
 	cfg := Default(DefaultPaths())
 	if newAlertRecordings(cfg, slog.Default()) != nil {
-		t.Error("something is kept though nobody asked for it")
+		t.Error("something is kept though it is not configured")
 	}
 	cfg.StateDir, cfg.Alerts.Record.Duration, cfg.Alerts.RecordMB = t.TempDir(), 10*time.Minute, 16
 	j, k := openJournal(t), newAlertRecordings(cfg, slog.New(slog.DiscardHandler))

@@ -84,9 +84,9 @@ func (r *recorder) record(s *model.Snapshot) {
 	r.recorded.Publish(s)
 }
 
-// take calls each with the time of the latest snapshot, and a walk over its
+// readLatest calls each with the time of the latest snapshot, and a walk over its
 // samples; not before the first. The next snapshot waits for it.
-func (r *recorder) take(each func(at time.Time, walk func(prom.Emit))) {
+func (r *recorder) readLatest(each func(at time.Time, walk func(prom.Emit))) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.snap != nil {

@@ -69,12 +69,12 @@ func (s *Server) serveRemote(ctx context.Context, x *remote) {
 	var both sync.WaitGroup
 	both.Go(func() { x.sender.Run(ctx) })
 	both.Go(func() {
-		s.recorder.recorded.Follow(ctx, func(*model.Snapshot) { x.sender.Take(s.recorder.take) })
+		s.recorder.recorded.Follow(ctx, func(*model.Snapshot) { x.sender.Take(s.recorder.readLatest) })
 	})
 	both.Wait()
 }
 
-// configure changes the engines. One whose settings are the same goes on; one
+// configure changes the engines. One whose settings are the same continues; one
 // whose settings have changed begins with what was buffered for its address.
 // It is called by one goroutine at a time.
 func (r *remotes) configure(next []RemoteWrite) {

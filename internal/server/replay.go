@@ -151,8 +151,8 @@ func (r *replayed) publish(ctx context.Context) error {
 	return nil
 }
 
-// named says in the name of the host that it is a recording: whoever looks at
-// the page must not take it for the present.
+// named marks the host's name as that of a recording: a viewer must not mistake
+// the page for the present.
 func named(s *model.Snapshot) *model.Snapshot {
 	s.Host.Name += " (recording)"
 	return s

@@ -180,7 +180,7 @@ func TestReplayIsServed(t *testing.T) {
 	}
 	for _, bad := range []string{"0.0.0.0:0", "nonsense"} {
 		if err := ServeRecording(t.Context(), path, Replay{Listen: bad, Speed: 1}, io.Discard); err == nil {
-			t.Errorf("served at %s, where nobody guards it", bad)
+			t.Errorf("served at %s without authentication", bad)
 		}
 	}
 }

@@ -40,9 +40,9 @@ func newRecordedCharts(dir string) (*recordedCharts, error) {
 	return &recordedCharts{store: store, engine: promapi.NewEngine(), more: make(chan struct{})}, nil
 }
 
-// chartsPatience is how long a question waits for the part of the recording that
+// chartsTimeout is how long a query waits for the part of the recording that
 // it is about.
-const chartsPatience = 3 * time.Second
+const chartsTimeout = 3 * time.Second
 
 // read reads a recording, and what is appended to it, until ctx is done.
 func (c *recordedCharts) read(ctx context.Context, path string) {
@@ -51,7 +51,7 @@ func (c *recordedCharts) read(ctx context.Context, path string) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.failed = err
-		c.tell()
+		c.wakeWaiters()
 	}
 }
 
@@ -110,11 +110,11 @@ func (c *recordedCharts) reached(at time.Time, snapshot, whole bool) {
 		c.snapshots++
 	}
 	c.upTo, c.whole = at, whole
-	c.tell()
+	c.wakeWaiters()
 }
 
-// tell wakes those who wait. With mu.
-func (c *recordedCharts) tell() {
+// wakeWaiters wakes those who wait. With mu.
+func (c *recordedCharts) wakeWaiters() {
 	close(c.more)
 	c.more = make(chan struct{})
 }
@@ -131,7 +131,7 @@ func (c *recordedCharts) apart() time.Duration {
 
 // await waits until what was recorded before a time has been read.
 func (c *recordedCharts) await(ctx context.Context, end time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, chartsPatience)
+	ctx, cancel := context.WithTimeout(ctx, chartsTimeout)
 	defer cancel()
 	for {
 		c.mu.Lock()

@@ -7,8 +7,8 @@ import (
 	"github.com/ttmon/ttmon/internal/failure"
 )
 
-// recordedFailures are those of a recording. They belong to whoever may read its
-// file: who has the address of the page sees them.
+// recordedFailures are those of a recording. A user who may read its
+// file may read them: so may a viewer with the page's address.
 type recordedFailures []*failure.Record
 
 // openFailures reads those of a recording.

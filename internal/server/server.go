@@ -93,9 +93,9 @@ func New(o Options) *Server {
 
 func (s *Server) runsDir() string { return filepath.Join(s.cfg.StateDir, "runs") }
 
-// keepRuns keeps runs until ctx is done. A ttmon top of the same user may keep them
+// recordRuns keeps runs until ctx is done. A ttmon top of the same user may keep them
 // until it notices this server.
-func (s *Server) keepRuns(ctx context.Context) {
+func (s *Server) recordRuns(ctx context.Context) {
 	unlock, err := keep.Wait(ctx, s.runsDir())
 	if err != nil {
 		return
@@ -125,13 +125,13 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 		})
 	}
 	if s.archive != nil {
-		g.Go(func() error { s.keepRuns(ctx); return nil })
+		g.Go(func() error { s.recordRuns(ctx); return nil })
 	}
 	if s.alerts != nil {
 		s.runAlerts(ctx, g)
 	}
 	if node := s.opt.NodeCondition; node != "" {
-		g.Go(func() error { return s.tellNode(ctx, node) })
+		g.Go(func() error { return s.setNodeCondition(ctx, node) })
 	}
 	g.Go(func() error { s.remotes.run(ctx); return nil })
 	if s.vendor != nil {
@@ -192,7 +192,7 @@ func (s *Server) Events(ctx context.Context, list []eventlog.Event) {
 	select {
 	case <-ctx.Done():
 	case <-s.archive.logOpen:
-		s.archive.take(list)
+		s.archive.writeEvents(list)
 	}
 }
 

@@ -90,11 +90,11 @@ func (c *listener) close() {
 // Ctl sends one command to the host that listens on a control socket and
 // returns what it prints.
 func Ctl(socket string, args ...string) (string, error) {
-	a, err := ask(socket, args)
+	a, err := call(socket, args)
 	return a.Output, err
 }
 
-func ask(socket string, args []string) (a response, err error) {
+func call(socket string, args []string) (a response, err error) {
 	conn, err := net.Dial("unix", socket)
 	if err != nil {
 		return a, fmt.Errorf("no simulated host answers on %s: %w", socket, err)

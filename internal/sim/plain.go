@@ -69,14 +69,14 @@ func NewTree(o Options, dir string) (*Tree, error) {
 	t := &Tree{Dir: dir, plain: tree.NewPlain(dir), cables: o.Cables}
 	t.host = &control.Host{Driver: d, Workloads: &workload.Manager{Root: dir, Devices: d}, Plain: true, Cables: o.Cables}
 	d.OnChange = t.describe
-	if err := t.begin(o); err != nil {
+	if err := t.start(o); err != nil {
 		t.Close()
 		return nil, err
 	}
 	return t, nil
 }
 
-func (t *Tree) begin(o Options) error {
+func (t *Tree) start(o Options) error {
 	t.Control = o.Control
 	if t.Control == "" {
 		var err error
@@ -111,12 +111,12 @@ func (t *Tree) begin(o Options) error {
 	ctx, stop := context.WithCancel(context.Background())
 	t.stop = stop
 	t.wait.Go(func() { t.host.Play(ctx, steps) })
-	t.wait.Go(func() { t.keepUp(ctx) })
+	t.wait.Go(func() { t.rewriteLoop(ctx) })
 	return nil
 }
 
-// keepUp rewrites the files until it is told to stop.
-func (t *Tree) keepUp(ctx context.Context) {
+// rewriteLoop rewrites the files until it is told to stop.
+func (t *Tree) rewriteLoop(ctx context.Context) {
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()
 	for {

@@ -124,19 +124,19 @@ func (s *server) open() error {
 	if err := s.makeCluster(); err != nil {
 		return err
 	}
-	if err := s.place(); err != nil {
+	if err := s.mountTree(); err != nil {
 		return err
 	}
 	s.driver.OnChange = func() { s.sync(); s.describe() }
-	if err := s.begin(); err != nil {
+	if err := s.startWorkloads(); err != nil {
 		return err
 	}
 	s.control, err = listen(s.cfg.control(), s.host)
 	return err
 }
 
-// begin starts what was ordered to run from the beginning.
-func (s *server) begin() error {
+// startWorkloads starts what was ordered to run from the beginning.
+func (s *server) startWorkloads() error {
 	specs, err := s.cfg.workloads()
 	if err != nil {
 		return err
@@ -154,8 +154,8 @@ func (s *server) begin() error {
 	return nil
 }
 
-// place serves the tree and puts it where a real host has it.
-func (s *server) place() error {
+// mountTree serves the tree and puts it where a real host has it.
+func (s *server) mountTree() error {
 	s.fuseDir = filepath.Join(s.cfg.Dir, "fuse")
 	stage := filepath.Join(s.cfg.Dir, "stage")
 	for _, dir := range []string{s.fuseDir, stage} {

@@ -111,7 +111,7 @@ func program(exe string) (string, error) {
 // Attach returns a host that another process holds, to run commands in it and
 // to control it. Closing it does nothing.
 func Attach(socket string) (*Host, error) {
-	a, err := ask(socket, []string{"list"})
+	a, err := call(socket, []string{"list"})
 	if err != nil {
 		return nil, err
 	}

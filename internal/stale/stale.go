@@ -110,8 +110,8 @@ func users(s *model.Snapshot) []shm.User {
 	return list
 }
 
-// findings are the regions with ghosts, those with somebody whose process
-// cannot be seen, and those that nobody may look into.
+// findings are the regions with ghosts, those with a process that cannot be
+// seen, and those that this user may not read.
 func findings(s *model.Snapshot, sweep *shm.Sweep) []Find {
 	var list []Find
 	for _, l := range sweep.Leftovers() {

@@ -47,8 +47,8 @@ func newDecoder(arch model.Arch, w Words) *decoder {
 	return d
 }
 
-// since reports whether the firmware is of a series or newer; one that does not
-// say is taken for an old one.
+// since reports whether the firmware is of a series or newer; one without a
+// version counts as old.
 func (d *decoder) since(major, minor uint8) bool {
 	return d.bundle != (board.Bundle{}) && d.bundle.Has(major, minor)
 }

@@ -146,7 +146,7 @@ func (w *response) putHeader() {
 	w.put("\r\n")
 }
 
-// lineBreaks keeps a value from being taken for further fields.
+// lineBreaks prevents a value from being read as further fields.
 var lineBreaks = strings.NewReplacer("\r", " ", "\n", " ")
 
 func (w *response) sendBody(p []byte) {

@@ -270,7 +270,7 @@ func TestPanic(t *testing.T) {
 	answer.Body.Close()
 }
 
-// Whoever says nothing, or stops in the middle, is not waited for.
+// A client that sends nothing, or stops in the middle, is disconnected.
 func TestTimeouts(t *testing.T) {
 	path, _ := start(t, HandlerFunc(echo), func(s *Server) {
 		s.HeadTimeout, s.BodyTimeout, s.IdleTimeout = 10*time.Millisecond, 20*time.Millisecond, 10*time.Millisecond

@@ -25,7 +25,7 @@ func TestAgo(t *testing.T) {
 	}
 	for _, s := range []string{"", "d", "-1h", "nand", "99999d", "tomorrow"} {
 		if got, err := Ago("--since", s, now); err == nil {
-			t.Errorf("%q was taken for %v", s, got)
+			t.Errorf("%q was read as %v", s, got)
 		}
 	}
 }

@@ -130,7 +130,7 @@ func sampleSize(l *lab) (series int, perSample float64, err error) {
 			snap.Processes = append(snap.Processes, monthProcess(&snap.Processes[0], i))
 		}
 		w.Observe(snap)
-		s.Take(func(emit prom.Emit) { w.Walk(snap, nil, emit) })
+		s.AddSnapshot(func(emit prom.Emit) { w.Walk(snap, nil, emit) })
 		s.Append(at)
 		n++
 	}

@@ -40,7 +40,7 @@ func benchRemember(l *lab) error {
 		snap.Time = at
 		begun := time.Now()
 		w.Observe(snap)
-		s.Take(func(emit prom.Emit) { w.Walk(snap, nil, emit) })
+		s.AddSnapshot(func(emit prom.Emit) { w.Walk(snap, nil, emit) })
 		s.Append(at)
 		return time.Since(begun)
 	}

@@ -4,5 +4,6 @@
 //
 // It stands behind the alerts. Each target has a queue of its own, bounded and
 // kept on the disk, so that a receiver that hangs, or is away for an hour,
-// holds nobody up and misses nothing; a message is sent until it is taken.
+// delays no other receiver and misses nothing; a message is retried until it is
+// accepted.
 package notify

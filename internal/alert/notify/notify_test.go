@@ -63,7 +63,7 @@ func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for limit := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(limit) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }
@@ -275,8 +275,8 @@ func TestMail(t *testing.T) {
 	}
 }
 
-// A webhook that takes the connection and never answers holds nobody else up,
-// is tried again, and gets the message once it answers.
+// A webhook that accepts the connection and never answers delays no other target,
+// is retried, and gets the message once it answers.
 func TestWebhookThatHangs(t *testing.T) {
 	var heard, healthy atomic.Int64
 	wake := make(chan struct{})

@@ -25,13 +25,13 @@ type Message struct {
 	Alerts []*alert.Alert `json:"alerts"`
 }
 
-// Target is somebody to tell.
+// Target receives messages.
 type Target interface {
 	Name() string // of the kind and the place, without secrets
 	Send(ctx context.Context, m *Message) error
 }
 
-// permanent is an error that trying again does not mend.
+// permanent is an error that a retry does not fix.
 type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
@@ -40,7 +40,7 @@ func (p permanent) Unwrap() error { return p.error }
 const (
 	maxQueue    = 200
 	sendTimeout = 15 * time.Second
-	maxAge      = 24 * time.Hour // of a message that nobody takes
+	maxAge      = 24 * time.Hour // of a message that its target does not accept
 )
 
 // Outbox holds what is to be sent.
@@ -104,7 +104,7 @@ func (o *Outbox) Run(ctx context.Context) {
 	o.mu.Unlock()
 	<-ctx.Done()
 	o.mu.Lock()
-	o.start = nil // nobody is added any more
+	o.start = nil // no target is added any more
 	o.mu.Unlock()
 	wait.Wait()
 }

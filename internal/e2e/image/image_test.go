@@ -106,7 +106,7 @@ func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(5 * time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func TestImage(t *testing.T) {
 			t.Errorf("no %q in:\n%s", want, table)
 		}
 	}
-	if out := p.run(whole, "--root", "/host", "doctor"); !strings.Contains(out, "all processes and their memory may be looked at") {
+	if out := p.run(whole, "--root", "/host", "doctor"); !strings.Contains(out, "can inspect all processes and their memory") {
 		t.Errorf("doctor, with all that it needs:\n%s", out)
 	}
 	for what, c := range map[string]struct {

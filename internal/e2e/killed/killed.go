@@ -31,7 +31,7 @@ type Options struct {
 // Result is what was found.
 type Result struct {
 	// Lost is, for each round, how much older the last sample of the history
-	// is than the last snapshot that somebody was shown; Unseen, than the
+	// is than the last snapshot that a client was shown; Unseen, than the
 	// moment of the kill.
 	Lost, Unseen []time.Duration
 	Opened       []time.Duration // until the history answered again

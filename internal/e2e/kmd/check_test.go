@@ -14,12 +14,12 @@ import (
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
-func (g *guest) say(name string) string { return strings.TrimSpace(g.section[name]) }
+func (g *guest) output(name string) string { return strings.TrimSpace(g.section[name]) }
 
 // check compares what the guest said with what the chip has.
 func (g *guest) check() {
 	t := g.t
-	text := g.say("version")
+	text := g.output("version")
 	version, ok := kmd.ParseVersion(text)
 	if !ok {
 		t.Fatalf("the driver did not load: version %q", text)
@@ -37,17 +37,17 @@ func (g *guest) check() {
 	for _, when := range []string{"before", "off", "node", "held", "table", "back", "end"} {
 		// ttmond may be in the middle of a sample by the node.
 		reading := g.arch == model.Blackhole && (when == "table" || when == "back")
-		if n := g.say("refcnt-" + when); n != "0" && !reading {
+		if n := g.output("refcnt-" + when); n != "0" && !reading {
 			t.Errorf("refcnt after %s: %q", when, n)
 		}
-		if p := g.say("pids-" + when); p != "" && !reading {
+		if p := g.output("pids-" + when); p != "" && !reading {
 			t.Errorf("pids after %s: %q", when, p)
 		}
 	}
-	if k := g.say("kernel-log"); k != "" {
+	if k := g.output("kernel-log"); k != "" {
 		t.Errorf("the guest's kernel complains:\n%s", k)
 	}
-	if e := g.say("reader-errors"); e != "" {
+	if e := g.output("reader-errors"); e != "" {
 		t.Errorf("readers:\n%s", e)
 	}
 	g.full()
@@ -58,7 +58,7 @@ func (g *guest) check() {
 		g.powerDown(version)
 	}
 	if t.Failed() {
-		t.Log("ttmond:", g.say("daemon-log"))
+		t.Log("ttmond:", g.output("daemon-log"))
 	}
 }
 
@@ -174,7 +174,7 @@ func (g *guest) touched(version kmd.Version, refused bool) {
 		t.Errorf("%d messages while ttmond was told not to read the chip", n)
 	}
 	table := g.hits("table", "table-after")
-	t.Logf("driver %s: while ttmond read the table: %v", g.say("version"), table)
+	t.Logf("driver %s: while ttmond read the table: %v", g.output("version"), table)
 	nodes, maps := table["node_open"], table["bar_map"]+table["bar_map_wc"]
 	switch {
 	case table["config_read"] != 0:
@@ -187,7 +187,7 @@ func (g *guest) touched(version kmd.Version, refused bool) {
 	if n := g.marks["table-after"].messages - g.marks["table"].messages; n != 0 {
 		t.Errorf("%d firmware messages while ttmond read the chip", n)
 	}
-	if g.say("heartbeat") == "" {
+	if g.output("heartbeat") == "" {
 		if !version.Less(kmd.Version{Major: 2, Minor: 7}) {
 			t.Error("a driver that has a heartbeat made no file for it")
 		}
@@ -209,7 +209,7 @@ func (g *guest) daemon(version string, refused bool) {
 	expect := map[string]string{
 		"smi-off": "served", "smi-table": want, "smi-reset": want, "smi-removed": "gone", "smi-back": want, "smi-dead": "hung", "smi-alive": want,
 	}
-	if g.say("heartbeat") != "" {
+	if g.output("heartbeat") != "" {
 		expect["smi-frozen"], expect["smi-thawed"] = "hung", want
 	}
 	for name, condition := range expect {
@@ -232,7 +232,7 @@ func (g *guest) daemon(version string, refused bool) {
 			g.t.Errorf("%s: driver %s: board power %+v", name, version, tel.BoardPower)
 		}
 	}
-	if r := g.say("reset"); strings.Contains(r, "guest:") || !strings.HasPrefix(version, "1.") && strings.Contains(r, "result 1") {
+	if r := g.output("reset"); strings.Contains(r, "guest:") || !strings.HasPrefix(version, "1.") && strings.Contains(r, "result 1") {
 		g.t.Errorf("the reset failed: %s", r)
 	}
 }
@@ -247,7 +247,7 @@ func (g *guest) powerDown(version kmd.Version) {
 		voted = voted || m == up
 		gone = gone || voted && m == down
 	}
-	g.t.Logf("driver %s: messages of an open and a close while the chip is read: %#x", g.say("version"), sent)
+	g.t.Logf("driver %s: messages of an open and a close while the chip is read: %#x", g.output("version"), sent)
 	votes := !version.Less(kmd.Version{Major: 2, Minor: 9})
 	if voted != votes || gone != votes {
 		g.t.Errorf("power up %v and down %v, want %v: %#x", voted, gone, votes, sent)

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 const packaging = "../../../packaging"
 
@@ -42,7 +42,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 	want, err := os.ReadFile(path)
 	if err != nil || !bytes.Equal(want, got) {
-		t.Errorf("%s is not what comes out now (-update writes it anew): %v\n%s", path, err, got)
+		t.Errorf("%s is not what comes out now (-update rewrites it): %v\n%s", path, err, got)
 	}
 }
 

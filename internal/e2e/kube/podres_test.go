@@ -93,7 +93,7 @@ func TestLargeAnswer(t *testing.T) {
 	}
 }
 
-// What goes wrong is said, and nothing is taken for an empty answer.
+// Errors are reported, and none becomes an empty answer.
 func TestErrors(t *testing.T) {
 	if _, err := serve(t, &kubelet{err: errors.New("the kubelet's own words: 100 %")}).List(limited(t)); err == nil || !strings.Contains(err.Error(), "the kubelet's own words: 100 %") {
 		t.Errorf("an error of the kubelet: %v", err)

@@ -173,7 +173,7 @@ func (m *Machine) Await(what string, ok func() bool) {
 	m.t.Helper()
 	for end := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			m.t.Fatalf("waited in vain for %s", what)
+			m.t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }

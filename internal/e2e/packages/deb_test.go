@@ -30,8 +30,8 @@ var passing = []string{
 	"/etc/systemd/system/multi-user.target.wants.dpkg-new", "/var/backups",
 }
 
-// put copies packages of a release to the machine.
-func put(t *testing.T, m *machine.Machine, dir, version string, names ...string) (paths []string) {
+// copyPackages copies packages of a release to the machine.
+func copyPackages(t *testing.T, m *machine.Machine, dir, version string, names ...string) (paths []string) {
 	t.Helper()
 	for _, name := range names {
 		file := fmt.Sprintf("%s_%s-1_%s.deb", name, tilde(version), runtime.GOARCH)
@@ -112,7 +112,7 @@ func TestDebianLife(t *testing.T) {
 	before := m.Files(passing...)
 
 	names := []string{"ttmon", "ttmond", "libttmon1", "libttmon-dev"}
-	install(m, put(t, m, from, oldVersion, names...))
+	install(m, copyPackages(t, m, from, oldVersion, names...))
 	for _, unit := range []string{"ttmond.service", "ttmond.socket", "ttmond-api.socket"} {
 		if m.Run("systemctl", "is-enabled", unit) != "enabled" || m.Run("systemctl", "is-active", unit) != "active" {
 			t.Errorf("%s is not enabled and active", unit)
@@ -126,7 +126,7 @@ func TestDebianLife(t *testing.T) {
 	m.Write("/etc/ttmon/ttmond.toml", config, 0o644)
 
 	load := startLoad(t, m)
-	install(m, put(t, m, to, newVersion, names...))
+	install(m, copyPackages(t, m, to, newVersion, names...))
 	if got := m.Run("ttmon", "daemon", "status"); !strings.Contains(got, newVersion) {
 		t.Errorf("after the upgrade no %s in:\n%s", newVersion, got)
 	}
@@ -135,7 +135,7 @@ func TestDebianLife(t *testing.T) {
 		t.Error("the upgrade took the edited configuration away")
 	}
 
-	// Removed while a program is connected: it goes on, and nothing stays when
+	// Removed while a program is connected: it continues, and nothing stays when
 	// it has ended.
 	c := load.clients[0]
 	m.Run("dpkg", "--remove", "ttmond")
@@ -153,7 +153,7 @@ func TestDebianLife(t *testing.T) {
 		return err != nil
 	})
 
-	install(m, put(t, m, to, newVersion, "ttmond")) // with the configuration that was left
+	install(m, copyPackages(t, m, to, newVersion, "ttmond")) // with the configuration that was left
 	if m.Run("systemctl", "is-active", "ttmond.service") != "active" {
 		t.Error("it does not run when it is installed again")
 	}
@@ -222,7 +222,7 @@ func (l *load) stop() {
 	}
 }
 
-// Whoever has an old allocation server running keeps it.
+// An old allocation server that is running stays.
 func TestDebianLeavesOldServerAlone(t *testing.T) {
 	dir := release(t, newRelease)
 	m := machine.Boot(t, "python3-minimal")
@@ -243,7 +243,7 @@ while True:
 	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
-	said := install(m, put(t, m, dir, newVersion, "ttmond"))
+	said := install(m, copyPackages(t, m, dir, newVersion, "ttmond"))
 	if !strings.Contains(said, "another program serves") {
 		t.Errorf("the installation says nothing of it:\n%s", said)
 	}
@@ -260,7 +260,7 @@ while True:
 func TestDebianSim(t *testing.T) {
 	dir := release(t, newRelease)
 	m := machine.Boot(t, "fuse3")
-	install(m, put(t, m, dir, newVersion, "ttmon", "ttmon-sim"))
+	install(m, copyPackages(t, m, dir, newVersion, "ttmon", "ttmon-sim"))
 	if got := m.Run("ttmon-sim", "--boards", "n300,p150a", "--", "ttmon", "smi"); !strings.Contains(got, "p150a") || !strings.Contains(got, "simulated") {
 		t.Errorf("ttmon smi says:\n%s", got)
 	}

@@ -2,5 +2,5 @@
 // installed, upgraded under load, removed and purged on a bare Debian 12 with a
 // real systemd, the .rpm packages are compared with them, the archives are
 // unpacked by install.sh. Its tests are behind the build tag packages (make
-// test-package): they make everything anew, which takes minutes.
+// test-package): they build everything from scratch, which takes minutes.
 package packages

@@ -16,7 +16,7 @@ import (
 // rpmArch is how rpm calls this machine.
 var rpmArch = map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
 
-func putRPM(t *testing.T, m *machine.Machine, dir, version string, names ...string) (paths []string) {
+func copyRPM(t *testing.T, m *machine.Machine, dir, version string, names ...string) (paths []string) {
 	t.Helper()
 	for _, name := range names {
 		file := name + "-" + tilde(version) + "-1." + rpmArch + ".rpm"
@@ -38,14 +38,14 @@ func TestRPMLife(t *testing.T) {
 	before := m.Files(except...)
 
 	names := []string{"ttmon", "ttmond", "libttmon1"}
-	m.Run(append([]string{"rpm", "-i", "--nosignature"}, putRPM(t, m, from, oldVersion, names...)...)...)
+	m.Run(append([]string{"rpm", "-i", "--nosignature"}, copyRPM(t, m, from, oldVersion, names...)...)...)
 	for _, unit := range []string{"ttmond.service", "ttmond.socket", "ttmond-api.socket"} {
 		if m.Run("systemctl", "is-enabled", unit) != "enabled" || m.Run("systemctl", "is-active", unit) != "active" {
 			t.Errorf("%s is not enabled and active", unit)
 		}
 	}
 	load := startLoad(t, m)
-	m.Run(append([]string{"rpm", "-U", "--nosignature"}, putRPM(t, m, to, newVersion, names...)...)...)
+	m.Run(append([]string{"rpm", "-U", "--nosignature"}, copyRPM(t, m, to, newVersion, names...)...)...)
 	if got := m.Run("ttmon", "daemon", "status"); !strings.Contains(got, newVersion) {
 		t.Errorf("after the upgrade no %s in:\n%s", newVersion, got)
 	}

@@ -90,8 +90,8 @@ func TestUpgradeFromSingleDaemon(t *testing.T) {
 			to := release(t, oldRelease) // of today's sources, too
 			m := machine.Boot(t)
 			compileClient(t, m)
-			m.Run(append(deb, put(t, m, from, singleVersion, "ttmon", "ttmond")...)...)
-			m.Run("dpkg-deb", "--extract", put(t, m, from, singleVersion, "ttmon-sim")[0], "/opt") // without the package fuse3
+			m.Run(append(deb, copyPackages(t, m, from, singleVersion, "ttmon", "ttmond")...)...)
+			m.Run("dpkg-deb", "--extract", copyPackages(t, m, from, singleVersion, "ttmon-sim")[0], "/opt") // without the package fuse3
 			m.Run("/opt/usr/bin/ttmon-sim", "--boards", "n300,p150a", "--root", "/srv/boards")
 			address := freeAddress(t)
 			configureSingle(m, address)
@@ -99,7 +99,7 @@ func TestUpgradeFromSingleDaemon(t *testing.T) {
 			load := startLoad(t, m)
 
 			for _, names := range c.steps {
-				m.Run(append(deb, put(t, m, to, oldVersion, names...)...)...)
+				m.Run(append(deb, copyPackages(t, m, to, oldVersion, names...)...)...)
 			}
 			for _, unit := range []string{"ttmond.service", "ttmon-server.service"} {
 				if state, _ := m.Try("systemctl", "is-active", unit); state != "active" {

@@ -119,7 +119,7 @@ func lockShared(race bool) (dir string, unlock func(), err error) {
 
 // Depend tells go test that a test's result depends on the commands' source.
 // It takes results from its cache as long as the files are unchanged that the
-// test looked at, and does not know what a command that it ran was made of.
+// test read, and does not know what a command that it ran was made of.
 func Depend(t testing.TB) {
 	t.Helper()
 	if err := lookAtSource(); err != nil {

@@ -23,7 +23,7 @@ import (
 )
 
 // watched is a simulated host with both daemons, a Prometheus that scrapes it, and
-// the screens that somebody has open: top and fleet, at 80x24.
+// the screens that a user has open: top and fleet, at 80x24.
 type watched struct {
 	t          *testing.T
 	host       *sim.Host

@@ -189,7 +189,7 @@ func TestSuspendAndResume(t *testing.T) {
 	p.typ("fg")
 	p.drawn()
 	p.wait("n300")
-	// Somebody else stops it: the same.
+	// Another process stops it: the same.
 	if err := syscall.Kill(pid, syscall.SIGTSTP); err != nil {
 		t.Fatal(err)
 	}

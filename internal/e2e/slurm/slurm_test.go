@@ -55,7 +55,7 @@ func (c *cluster) in(args ...string) []string {
 	return append([]string{"ttmon-sim", "exec", "--control", control, "--"}, args...)
 }
 
-// background starts a program that goes on; it ends with the machine.
+// background starts a program that stays; it ends with the machine.
 func (c *cluster) background(args ...string) {
 	c.t.Helper()
 	cmd := c.Command(args...)

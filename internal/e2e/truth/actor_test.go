@@ -32,8 +32,8 @@ type holder struct {
 
 // Why it is not known what the blocks of a process take.
 const (
-	nobodyKnows = -1 // it has no allocator
-	notSaid     = -2 // its allocator does not say it to us
+	unknowable = -1 // it has no allocator
+	notSaid    = -2 // its allocator does not say it to us
 )
 
 // actor plays a program.

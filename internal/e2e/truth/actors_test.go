@@ -192,12 +192,12 @@ func (h *composedHost) startScripted(base cast) actor {
 	}
 	a.process = h.metal(o, "lib "+h.install(ttnn.Newest))
 	for _, d := range a.all[0].devices {
-		h.tell(a.process, fmt.Sprintf("device /dev/tenstorrent/%d", d))
+		h.sendCommands(a.process, fmt.Sprintf("device /dev/tenstorrent/%d", d))
 	}
 	if _, err := a.process.Do(fmt.Sprintf("open %d %d", a.id, h.chips[p.Chip].Number)); err != nil {
 		a.counted = false // the region is another user's, or of another layout: it runs all the same
 	}
-	a.all[0].pid, a.all[0].inDRAM = a.process.PID, nobodyKnows
+	a.all[0].pid, a.all[0].inDRAM = a.process.PID, unknowable
 	// Its library is no library, so that nothing but its region tells of it.
 	a.all[0].library, a.all[0].watched = false, false
 	a.alloc(p.MiB, false)
@@ -211,19 +211,19 @@ func (a *scriptedActor) alloc(mib uint64, thread bool) {
 		line += " elsewhere"
 		a.unsure = true
 	}
-	a.tell(a.process, line)
+	a.sendCommands(a.process, line)
 	a.all[0].used[model.DRAM] += mib * mib1
 }
 
 func (a *scriptedActor) allocL1(mib uint64) {
 	a.Helper()
-	a.tell(a.process, fmt.Sprintf("alloc %d l1 %dM", a.id, mib))
+	a.sendCommands(a.process, fmt.Sprintf("alloc %d l1 %dM", a.id, mib))
 	a.all[0].used[model.L1] += mib * mib1
 }
 
 func (a *scriptedActor) free() {
 	a.Helper()
-	a.tell(a.process, fmt.Sprintf("free %d dram %dM", a.id, a.first))
+	a.sendCommands(a.process, fmt.Sprintf("free %d dram %dM", a.id, a.first))
 	a.all[0].used[model.DRAM] -= a.first * mib1
 }
 
@@ -233,9 +233,9 @@ func (a *scriptedActor) fork(mib uint64) {
 		return // the scripted process hands only regions on
 	}
 	before := descendants(a.all[0].pid)
-	a.tell(a.process, fmt.Sprintf("fork alloc %d dram %dM", a.id, mib))
+	a.sendCommands(a.process, fmt.Sprintf("fork alloc %d dram %dM", a.id, mib))
 	child := a.child(before, a.all[0])
-	child.used[model.DRAM], child.inDRAM, child.other = mib*mib1, nobodyKnows, false
+	child.used[model.DRAM], child.inDRAM, child.other = mib*mib1, unknowable, false
 }
 
 // exec: it becomes a program that has nothing open; its children end.
@@ -387,7 +387,7 @@ func (h *composedHost) startReporter(base cast) actor {
 	if err != nil {
 		h.Fatalf("ctl run %s: %q, %v", line, answer, err)
 	}
-	x.used[model.DRAM], x.inDRAM, x.everyChip, x.watched = a.program.MiB*mib1, nobodyKnows, true, false
+	x.used[model.DRAM], x.inDRAM, x.everyChip, x.watched = a.program.MiB*mib1, unknowable, true, false
 	return a
 }
 
@@ -434,9 +434,9 @@ func (h *composedHost) startLinked(base cast) actor {
 	h.Helper()
 	a := &linkedActor{cast: base, process: h.metal(metal.Options{UID: base.program.UID})}
 	for _, d := range a.all[0].devices {
-		h.tell(a.process, fmt.Sprintf("device /dev/tenstorrent/%d", d), fmt.Sprintf("map /dev/tenstorrent/%d", d))
+		h.sendCommands(a.process, fmt.Sprintf("device /dev/tenstorrent/%d", d), fmt.Sprintf("map /dev/tenstorrent/%d", d))
 	}
-	a.all[0].pid, a.all[0].inDRAM, a.all[0].watched = a.process.PID, nobodyKnows, false
+	a.all[0].pid, a.all[0].inDRAM, a.all[0].watched = a.process.PID, unknowable, false
 	a.alloc(base.program.MiB, false)
 	return a
 }

@@ -20,10 +20,10 @@ func historyAway(s *stage) {
 		Programs: []program{{Kind: scripted, Layout: 3, MiB: 512}},
 		Steps:    []step{{Do: ttmondOn}, {Do: begin}},
 	})
-	l := h.lookAs(v)
+	l := h.viewAs(v)
 	more := func(than int) {
 		s.until("the history has further points", func() bool {
-			l = h.lookAs(v)
+			l = h.viewAs(v)
 			return l.historyPoints() > than
 		})
 	}

@@ -172,7 +172,7 @@ func playComposition(t *testing.T, text string) {
 	for _, v := range c.Viewers {
 		r, seen := composed{}, map[time.Time]bool{}
 		for limit := time.Now().Add(3 * settles); ; time.Sleep(200 * time.Millisecond) {
-			l := h.lookAs(v)
+			l := h.viewAs(v)
 			r = l.judge()
 			if len(r.Wrong) == 0 || time.Now().After(limit) && h.caughtUp(seen, l.snap) {
 				break

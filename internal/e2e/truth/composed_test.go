@@ -64,7 +64,7 @@ func (h *composedHost) settle() {
 	}
 	happened := time.Now()
 	h.until("ttmond is up to date", func() bool {
-		return h.stage.ask(h.d).Time.After(happened.Add(settles / 2))
+		return h.stage.daemonSnapshot(h.d).Time.After(happened.Add(settles / 2))
 	})
 	h.past[len(h.past)-1].settled = time.Now()
 }
@@ -101,19 +101,19 @@ func (h *composedHost) daemonStep(do verb) {
 		h.startServer(h.d)
 	case ttmondOff:
 		h.stopDaemon(syscall.SIGTERM)
-		h.begin(h.d)
+		h.bootDaemon(h.d)
 	case ttmondDie:
 		h.stopDaemon(syscall.SIGKILL)
-		h.begin(h.d)
+		h.bootDaemon(h.d)
 	case ttmondAway:
 		h.stopDaemon(syscall.SIGKILL)
 		h.past = append(h.past, moment{since: time.Now(), dram: map[int]want{}})
 		time.Sleep(3 * settles) // so long that the history must have a gap
 		h.past = append(h.past, moment{since: time.Now()})
-		h.begin(h.d)
+		h.bootDaemon(h.d)
 	case takeover:
 		old := h.d.cmd
-		h.begin(h.d, "--takeover")
+		h.bootDaemon(h.d, "--takeover")
 		if err := old.Wait(); err != nil {
 			h.Errorf("the old ttmond: %v", err)
 		}

@@ -39,7 +39,7 @@ func mixedScenarios() []scenario {
 func (s *stage) holds(d *daemon, pid int, source model.Source) (snap *model.Snapshot) {
 	s.Helper()
 	s.until(fmt.Sprintf("process %d is known by %s", pid, source), func() bool {
-		snap = s.ask(d)
+		snap = s.daemonSnapshot(d)
 		for i := range snap.Processes {
 			for _, u := range snap.Processes[i].Devices {
 				if snap.Processes[i].PID == pid && u.Source == source && u.Memory[model.DRAM].Positive() {
@@ -80,7 +80,7 @@ func runBeside(s *stage) {
 	s.do(plain, open, alloc("a", "dram", 1024*mib))
 	seen := s.launch(ttnn.Newest, nil, filepath.Join(bin, "ttmon-sim"), "open", "--", filepath.Join(bin, "ttmon"), "run", "--quiet", "--")
 	s.do(seen, open, alloc("a", "dram", 128*mib))
-	snap := s.look()
+	snap := s.snapshot()
 	s.device(snap, 0, sum(plain, seen), model.DRAM)
 	s.process(snap, seen.PID, 0, seen.Held, model.DRAM)
 }
@@ -94,7 +94,7 @@ func olderAllocates(s *stage) {
 	s.do(j, alloc("c", "dram", 2*mib))
 	var snap *model.Snapshot
 	s.until("the pool is known", func() bool {
-		snap = s.ask(d)
+		snap = s.daemonSnapshot(d)
 		return snap.Devices[0].Memory.Pools[model.DRAM].Occupied.Known()
 	})
 	s.device(snap, 0, j.Held, model.DRAM)
@@ -123,7 +123,7 @@ func onlySleep(s *stage) {
 	s.start(cmd)
 	var snap *model.Snapshot
 	s.until("sleep has the device open", func() bool {
-		snap = s.look()
+		snap = s.snapshot()
 		return len(snap.Processes) == 1
 	})
 	s.device(snap, 0, nil, model.DRAM)
@@ -140,7 +140,7 @@ func (s *stage) linked() {
 // linkedInto: it holds 3 GiB, which is in no account.
 func linkedInto(s *stage) {
 	s.on("p150a").linked()
-	snap := s.look()
+	snap := s.snapshot()
 	s.device(snap, 0, ttnn.Held{"dram": 3 << 30}, model.DRAM, model.L1)
 	s.fact("device 0 is tracked", string(model.TrackAbsent), string(snap.Devices[0].Memory.Tracking))
 	csv := s.ttmon("smi", "--query-device=memory.used", "--format=csv,noheader,nounits")
@@ -194,7 +194,7 @@ func runOpensAll(s *stage) {
 	chip := s.chips[slices.IndexFunc(s.chips, func(c cluster.Chip) bool { return c.Device == 1 })]
 	a.do("make %d %d", uint64(1)<<32, chip.ID)
 	a.do("take %d", 64*mib/8)
-	snap := s.look()
+	snap := s.snapshot()
 	s.device(snap, 1, ttnn.Held{"dram": 64*mib - 1}, model.DRAM)
 	s.device(snap, 0, nil, model.DRAM)
 	listed, device := map[string]string{}, ""
@@ -217,7 +217,7 @@ func forkedUnderRun(s *stage) {
 	a := s.allocates(filepath.Join(bin, "ttmon"), "run", "--quiet", "--")
 	held := a.takes(16 * mib)
 	a.do("writers 1 %d", 8*mib/8)
-	snap := s.look()
+	snap := s.snapshot()
 	s.device(snap, 0, ttnn.Held{"dram": held["dram"] + 8*mib - 1}, model.DRAM)
 }
 
@@ -232,7 +232,7 @@ func watchedBuffers(s *stage) {
 	r := s.do(j, ttnn.Step{"do": "capture", "mode": "NORMAL"},
 		ttnn.Step{"do": "add", "name": "b", "of": []string{"a", "a"}}, ttnn.Step{"do": "end_capture"})
 	s.until("the program is known", func() bool {
-		snap = s.ask(d)
+		snap = s.daemonSnapshot(d)
 		return snap.Devices[0].Memory.Pools[model.CB].Used.Positive()
 	})
 	m := &snap.Devices[0].Memory
@@ -244,7 +244,7 @@ func watchedBuffers(s *stage) {
 func (s *stage) holdsL1(d *daemon) (snap *model.Snapshot) {
 	s.Helper()
 	s.until("L1 is known", func() bool {
-		snap = s.ask(d)
+		snap = s.daemonSnapshot(d)
 		return snap.Devices[0].Memory.Pools[model.L1].Occupied.Positive()
 	})
 	return snap

@@ -32,7 +32,7 @@ func everyChip(boards string, dump bool) func(*stage) {
 		s.with(sim.Options{Boards: boards, UMDDump: dump})
 		p := s.metal(metal.Options{})
 		s.spread(p, func(int) bool { return true })
-		snap := s.look()
+		snap := s.snapshot()
 		for i, ch := range s.chips {
 			chip := &snap.Device(ch.Device).Chips[ch.Slot]
 			used, doubts := chip.Memory.Pools[model.DRAM].Used, s.beside(snap, ch.Device)
@@ -49,10 +49,10 @@ func (s *stage) spread(p *metal.Process, wanted func(device int) bool) {
 	s.Helper()
 	for i, ch := range s.chips {
 		if ch.Slot == 0 && wanted(ch.Device) {
-			s.tell(p, fmt.Sprintf("device /dev/tenstorrent/%d", ch.Device))
+			s.sendCommands(p, fmt.Sprintf("device /dev/tenstorrent/%d", ch.Device))
 		}
 		if wanted(ch.Device) {
-			s.tell(p, fmt.Sprintf("open %d %d", ch.ID, ch.Number), fmt.Sprintf("alloc %d dram %d", ch.ID, 1000+i))
+			s.sendCommands(p, fmt.Sprintf("open %d %d", ch.ID, ch.Number), fmt.Sprintf("alloc %d dram %d", ch.ID, 1000+i))
 		}
 	}
 }
@@ -64,7 +64,7 @@ func (s *stage) either() (a, b *metal.Process) {
 	nodes := []string{"device /dev/tenstorrent/0", "device /dev/tenstorrent/1"}
 	a = s.metal(metal.Options{}, append(nodes, "open @ 0", "alloc @ dram 5M")...)
 	b = s.metal(metal.Options{}, append(nodes, "open @ 1", "alloc @ dram 3M")...)
-	snap := s.look()
+	snap := s.snapshot()
 	s.device(snap, 0, ttnn.Held{"dram": 8 * mib}, model.DRAM)
 	s.device(snap, 1, nil, model.DRAM)
 	return a, b
@@ -87,7 +87,7 @@ func eitherThenKill(s *stage) {
 // chip is still one of theirs.
 func (s *stage) afterBoth() {
 	s.Helper()
-	snap := s.look()
+	snap := s.snapshot()
 	s.device(snap, 0, nil, model.DRAM)
 	s.device(snap, 1, nil, model.DRAM)
 	for _, c := range snap.Unmatched {
@@ -101,26 +101,26 @@ func halfOpened(s *stage) {
 	d := s.daemon()
 	p := s.metal(metal.Options{})
 	for i := range 8 {
-		s.tell(p, fmt.Sprintf("device /dev/tenstorrent/%d", i))
+		s.sendCommands(p, fmt.Sprintf("device /dev/tenstorrent/%d", i))
 	}
 	eighth := s.chips[8]
-	s.tell(p, fmt.Sprintf("open %d 0", eighth.ID), fmt.Sprintf("alloc %d dram 1008", eighth.ID))
-	s.until("ttmond has seen it", func() bool { return len(s.ask(d).Processes) == 1 })
+	s.sendCommands(p, fmt.Sprintf("open %d 0", eighth.ID), fmt.Sprintf("alloc %d dram 1008", eighth.ID))
+	s.until("ttmond has seen it", func() bool { return len(s.daemonSnapshot(d).Processes) == 1 })
 	for i := 8; i < 32; i++ {
-		s.tell(p, fmt.Sprintf("device /dev/tenstorrent/%d", i))
+		s.sendCommands(p, fmt.Sprintf("device /dev/tenstorrent/%d", i))
 	}
 	for i, ch := range s.chips {
 		if ch.Slot == 0 && i != 8 {
-			s.tell(p, fmt.Sprintf("open %d %d", ch.ID, ch.Number), fmt.Sprintf("alloc %d dram %d", ch.ID, 1000+i))
+			s.sendCommands(p, fmt.Sprintf("open %d %d", ch.ID, ch.Number), fmt.Sprintf("alloc %d dram %d", ch.ID, 1000+i))
 		}
 	}
-	s.tell(p, fmt.Sprintf("close %d", eighth.ID), fmt.Sprintf("open %d %d", eighth.ID, eighth.Number), fmt.Sprintf("alloc %d dram 1008", eighth.ID))
+	s.sendCommands(p, fmt.Sprintf("close %d", eighth.ID), fmt.Sprintf("open %d %d", eighth.ID, eighth.Number), fmt.Sprintf("alloc %d dram 1008", eighth.ID))
 	var snap *model.Snapshot
 	s.until("ttmond knows all chips", func() bool {
-		snap = s.ask(d)
+		snap = s.daemonSnapshot(d)
 		return snap.Device(31).Memory.Pools[model.DRAM].Used.Positive()
 	})
-	snap = s.ask(d)
+	snap = s.daemonSnapshot(d)
 	for i, ch := range s.chips {
 		used, doubts := snap.Device(ch.Device).Chips[ch.Slot].Memory.Pools[model.DRAM].Used, s.beside(snap, ch.Device)
 		if v, _ := judge(uint64(1000+i), used, doubts); v != right || i == 0 || i == 8 {
@@ -140,9 +140,9 @@ func inReset(boards string) func(*stage) {
 		for i, ch := range s.chips {
 			sum[ch.Device] += uint64(1000 + i)
 		}
-		s.device(s.look(), 0, ttnn.Held{"dram": sum[0]}, model.DRAM)
+		s.device(s.snapshot(), 0, ttnn.Held{"dram": sum[0]}, model.DRAM)
 		s.ctl("reset", "0", "window=forever", "block=0s")
-		snap := s.look()
+		snap := s.snapshot()
 		s.fact("device 0 is", string(model.StateResetting), string(snap.Device(0).State))
 		for i := range snap.Devices {
 			s.device(snap, i, ttnn.Held{"dram": sum[i]}, model.DRAM)
@@ -154,7 +154,7 @@ func inReset(boards string) func(*stage) {
 func mockRun(s *stage) {
 	s.on("n150")
 	p := s.metal(metal.Options{}, "open 4476187513037", "alloc 4476187513037 dram 3G")
-	snap := s.look()
+	snap := s.snapshot()
 	s.device(snap, 0, nil, model.DRAM)
 	s.fact("chips that no device here has", "1", fmt.Sprint(len(snap.Unmatched)))
 	if len(snap.Unmatched) == 1 {

@@ -26,7 +26,7 @@ func rightsScenarios() []scenario {
 		{"a user shut out of another's region", 0, shutOut},
 		{"a reporter", alone, reporter},
 		{"buffers of a reporter", fast | alone, reportedBuffers},
-		{"a reporter without the device", fast | alone, strangerReports},
+		{"a reporter without the device", fast | alone, reportsWithoutDevice},
 		{"a reporter of more than there is", fast | alone, reportsTooMuch},
 		{"a reporter that also accounts in shared memory", alone, twice},
 	}
@@ -77,7 +77,7 @@ func staleAlone(s *stage) {
 func staleWithDaemon(s *stage) {
 	s.leaveGhost()
 	d := s.daemon()
-	s.until("ttmond has seen it", func() bool { return len(s.ask(d).Ghosts) == 1 })
+	s.until("ttmond has seen it", func() bool { return len(s.daemonSnapshot(d).Ghosts) == 1 })
 	r := s.asNobody("stale", "--daemon", d.api)
 	s.neverNothing(r)
 	s.fact("python's 128 MiB are listed", "true", fmt.Sprint(strings.Contains(r.out, "python") && strings.Contains(r.out, "128 MiB")))
@@ -96,17 +96,17 @@ func shutOut(s *stage) {
 	if _, err := other.Do(fmt.Sprintf("open %d", s.chips[0].ID)); err == nil {
 		s.Fatal("the scenario does not work: another user attached")
 	}
-	s.device(s.look(), 0, ttnn.Held{"dram": 64 * mib}, model.DRAM) // the other one holds more, anywhere
+	s.device(s.snapshot(), 0, ttnn.Held{"dram": 64 * mib}, model.DRAM) // the other one holds more, anywhere
 }
 
 func reporter(s *stage) {
 	s.on("p150a")
 	d := s.daemon()
 	s.ctl("run", "name=old,devices=0,kind=report,dram=3G,l1=20M,buffers=50,socket="+d.alloc)
-	s.until("ttmond has heard it", func() bool { return len(s.ask(d).Processes) == 1 })
+	s.until("ttmond has heard it", func() bool { return len(s.daemonSnapshot(d).Processes) == 1 })
 	var snap *model.Snapshot
 	s.until("ttmond has joined it", func() bool {
-		snap = s.ask(d)
+		snap = s.daemonSnapshot(d)
 		return snap.Devices[0].Memory.Pools[model.L1].Used.Positive()
 	})
 	s.device(snap, 0, ttnn.Held{"dram": 3 << 30, "l1": 20 * mib}, model.DRAM, model.L1)
@@ -124,7 +124,7 @@ func reportedBuffers(s *stage) {
 		}
 	}
 	s.until("ttmond has placed it", func() bool {
-		snap := s.ask(d)
+		snap := s.daemonSnapshot(d)
 		if len(snap.Processes) != 1 {
 			return false
 		}
@@ -141,12 +141,12 @@ func reportedBuffers(s *stage) {
 	})
 	s.fact("its buffer is on device", "1", fmt.Sprint(*answer.Buffers[0].Index))
 	s.figure("its buffer", 3*mib, model.ExactBytes(answer.Buffers[0].Size), nil)
-	s.device(s.ask(d), 1, ttnn.Held{"dram": 3 * mib}, model.DRAM)
+	s.device(s.daemonSnapshot(d), 1, ttnn.Held{"dram": 3 * mib}, model.DRAM)
 }
 
-// strangerReports: this very process, which has no device open, says that it
+// reportsWithoutDevice: this very process, which has no device open, says that it
 // holds 5 GiB.
-func strangerReports(s *stage) {
+func reportsWithoutDevice(s *stage) {
 	s.on("p150a")
 	d := s.daemon()
 	conn, err := net.Dial("unix", d.alloc)
@@ -164,7 +164,7 @@ func strangerReports(s *stage) {
 	}
 	var snap *model.Snapshot
 	s.until("ttmond has heard it", func() bool {
-		snap = s.ask(d)
+		snap = s.daemonSnapshot(d)
 		return len(snap.Processes) == 1
 	})
 	s.device(snap, 0, nil, model.DRAM)
@@ -176,7 +176,7 @@ func reportsTooMuch(s *stage) {
 	s.ctl("run", "name=liar,devices=0,kind=report,dram=100G,socket="+d.alloc)
 	var snap *model.Snapshot
 	s.until("ttmond has heard it", func() bool {
-		snap = s.ask(d)
+		snap = s.daemonSnapshot(d)
 		return len(snap.Processes) == 1 && len(s.beside(snap, 0)) > 0
 	})
 	s.device(snap, 0, nil, model.DRAM)
@@ -190,7 +190,7 @@ func twice(s *stage) {
 	s.ctl("run", "name=old,devices=0,kind=report,dram=3M,socket="+d.alloc)
 	var snap *model.Snapshot
 	s.until("ttmond has heard both", func() bool {
-		snap = s.ask(d)
+		snap = s.daemonSnapshot(d)
 		n, _, known := snap.Devices[0].Memory.Pools[model.DRAM].Used.Best()
 		return len(snap.Processes) == 2 && known && n > 5*mib
 	})

@@ -161,7 +161,7 @@ func (r *watchedRun) disturb() {
 	r.Helper()
 	switch r.what {
 	case ttmondAgain:
-		r.begin(r.d, "--takeover")
+		r.bootDaemon(r.d, "--takeover")
 	case serverAgain:
 		r.restartServer(syscall.SIGTERM)
 	case serverKilled:
@@ -350,7 +350,7 @@ func comparedRuns(s *stage) {
 	})
 	verdict, _, _ := strings.Cut(got.out, "\n")
 	s.fact("the line is named", "true", fmt.Sprint(strings.Contains(verdict, ".py:") && strings.Contains(verdict, "+192 MiB)")))
-	s.begin(r.d, "--takeover")
+	s.bootDaemon(r.d, "--takeover")
 	s.fact("after a restart", got.out, s.run(filepath.Join(bin, "ttmon"), compare...).out)
 	other := s.asNobody(compare...).out
 	s.fact("to another user", "the figures, and no line", map[bool]string{true: "the figures, and no line", false: other}[strings.Contains(other, "192 MiB more DRAM at the peak") && !strings.Contains(other, ".py:")])

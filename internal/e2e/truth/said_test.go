@@ -22,7 +22,7 @@ func saidScenarios() []scenario {
 // unbound: the board is there, and nobody says that there is none.
 func unbound(s *stage) {
 	s.on("p150a")
-	bus := s.look().Devices[0].BusID
+	bus := s.snapshot().Devices[0].BusID
 	s.ctl("unbind", "0")
 	r := s.ttmon("smi")
 	said := r.out + r.err
@@ -37,7 +37,7 @@ func equalBlocks(s *stage) {
 	a := s.allocates(filepath.Join(bin, "ttmon"), "run", "--quiet", "--")
 	a.do("make %d %d", uint64(1)<<32, s.chips[0].ID)
 	a.do("fill 30 %d", mib)
-	pid := s.look().Processes
+	pid := s.snapshot().Processes
 	for i := range pid {
 		r := s.ttmon("mem", "-p", fmt.Sprint(pid[i].PID))
 		if r.code != 0 {

@@ -28,15 +28,15 @@ const exitTrouble = 15
 func hung(s *stage) {
 	s.on("n150,p150a")
 	s.ctl("hang", "0")
-	d := s.look().Device(0)
+	d := s.snapshot().Device(0)
 	said := string(d.State)
 	if d.State == model.StateOK && d.StateReason.Cause == model.HeartbeatUnseen {
 		said = "ok, if its heart beats"
 	}
 	s.enter(row{what: "device 0 at the first look", truth: "hung", said: said, verdict: map[bool]verdict{true: missing, false: wrong}[said != "ok"], why: string(d.StateReason.Cause)})
 	watched := s.daemon()
-	s.until("ttmond has looked long enough", func() bool { return s.ask(watched).Device(0).State != model.StateOK })
-	snap := s.ask(watched)
+	s.until("ttmond has looked long enough", func() bool { return s.daemonSnapshot(watched).Device(0).State != model.StateOK })
+	snap := s.daemonSnapshot(watched)
 	s.fact("device 0, watched", string(model.StateHung), string(snap.Device(0).State))
 	s.fact("device 1, watched", string(model.StateOK), string(snap.Device(1).State))
 	s.fact("its frozen temperature is shown", "false", fmt.Sprint(snap.Device(0).Temperature.Known()))
@@ -60,7 +60,7 @@ func dead(s *stage) {
 }
 
 func idle(s *stage) {
-	snap := s.on("n300,p150a").look()
+	snap := s.on("n300,p150a").snapshot()
 	s.device(snap, 0, nil, tracked...)
 	s.device(snap, 1, nil, tracked...)
 	s.fact("ttmon stale", "nothing stale", strings.SplitN(s.ttmon("stale").out, ":", 2)[0])

@@ -20,7 +20,7 @@ func slotScenarios() []scenario {
 		{"71 forked writers and 64 slots", fast, forkedWriters},
 		{"a dead one's pid and name, seen once", fast, sameNameOnce},
 		{"a dead one's pid and name, across a takeover of ttmond", fast | alone, sameNameTakeover},
-		{"a container's heir, seen once", 0, containerHeir},
+		{"a container's heir, seen once", 0, containerSuccessor},
 		{"two containers in one slot", fast, sharedSlot},
 		{"records erased by a newer release", 0, erased},
 		{"a wrapped counter", 0, wrapped},
@@ -36,15 +36,15 @@ func forkedWriters(s *stage) {
 	s.on("p150a")
 	p := s.metal(metal.Options{}, node, "open @", "alloc @ dram 1M")
 	for range 70 {
-		s.tell(p, "fork alloc @ dram 1M")
+		s.sendCommands(p, "fork alloc @ dram 1M")
 	}
-	snap := s.look()
+	snap := s.snapshot()
 	s.device(snap, 0, ttnn.Held{"dram": 71 * mib}, model.DRAM)
 }
 
-// heir starts a process with a pid that a dead one had, outside of any
+// reusePID starts a process with a pid that a dead one had, outside of any
 // container.
-func (s *stage) heir(pid int, commands ...string) *metal.Process {
+func (s *stage) reusePID(pid int, commands ...string) *metal.Process {
 	s.Helper()
 	for range 400 {
 		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(fmt.Sprint(pid-1)), 0); err != nil {
@@ -52,7 +52,7 @@ func (s *stage) heir(pid int, commands ...string) *metal.Process {
 		}
 		p := s.metal(metal.Options{})
 		if p.PID == pid {
-			s.tell(p, commands...)
+			s.sendCommands(p, commands...)
 			return p
 		}
 		_ = p.End()
@@ -65,8 +65,8 @@ func sameNameOnce(s *stage) {
 	s.on("p150a")
 	dead := s.metal(metal.Options{}, node, "name python", "open @", "alloc @ dram 1G")
 	s.slay(dead)
-	heir := s.heir(dead.PID, node, "name python", "open @", "alloc @ dram 7M")
-	snap := s.look()
+	heir := s.reusePID(dead.PID, node, "name python", "open @", "alloc @ dram 7M")
+	snap := s.snapshot()
 	truth := ttnn.Held{"dram": 7 * mib}
 	s.device(snap, 0, truth, model.DRAM)
 	s.process(snap, heir.PID, 0, truth, model.DRAM)
@@ -79,20 +79,20 @@ func sameNameTakeover(s *stage) {
 	d := s.daemon()
 	dead := s.metal(metal.Options{}, node, "name python", "open @", "alloc @ dram 1G")
 	s.slay(dead)
-	s.until("ttmond has seen what it left", func() bool { return len(s.ask(d).Ghosts) == 1 })
-	heir := s.heir(dead.PID, node, "name python", "open @", "alloc @ dram 7M")
+	s.until("ttmond has seen what it left", func() bool { return len(s.daemonSnapshot(d).Ghosts) == 1 })
+	heir := s.reusePID(dead.PID, node, "name python", "open @", "alloc @ dram 7M")
 	truth := ttnn.Held{"dram": 7 * mib}
 	s.until("ttmond has seen the heir", func() bool {
-		n, _, known := s.ask(d).Devices[0].Memory.Pools[model.DRAM].Used.Best()
+		n, _, known := s.daemonSnapshot(d).Devices[0].Memory.Pools[model.DRAM].Used.Best()
 		return known && n > 0
 	})
-	s.device(s.ask(d), 0, truth, model.DRAM)
+	s.device(s.daemonSnapshot(d), 0, truth, model.DRAM)
 	old := d.cmd
-	s.begin(d, "--takeover")
+	s.bootDaemon(d, "--takeover")
 	if err := old.Wait(); err != nil {
 		s.Errorf("the old ttmond: %v", err)
 	}
-	snap := s.ask(d)
+	snap := s.daemonSnapshot(d)
 	s.device(snap, 0, truth, model.DRAM)
 	s.process(snap, heir.PID, 0, truth, model.DRAM)
 	n, _, _ := snap.Devices[0].Memory.Pools[model.DRAM].Used.Best()
@@ -103,14 +103,14 @@ func sameNameTakeover(s *stage) {
 	}
 }
 
-func containerHeir(s *stage) {
+func containerSuccessor(s *stage) {
 	s.on("p150a")
 	o := metal.Options{Container: true, PID: 7}
 	s.slay(s.metal(o, node, "name dead", "open @", "alloc @ dram 1G"))
-	heir := s.metal(o, node, "name heir", "open @", "alloc @ dram 7M")
-	snap := s.look()
+	successor := s.metal(o, node, "name heir", "open @", "alloc @ dram 7M")
+	snap := s.snapshot()
 	s.device(snap, 0, ttnn.Held{"dram": 7 * mib}, model.DRAM)
-	s.process(snap, heir.PID, 0, ttnn.Held{"dram": 7 * mib}, model.DRAM)
+	s.process(snap, successor.PID, 0, ttnn.Held{"dram": 7 * mib}, model.DRAM)
 }
 
 func sharedSlot(s *stage) {
@@ -118,7 +118,7 @@ func sharedSlot(s *stage) {
 	o := metal.Options{Container: true, PID: 7}
 	a := s.metal(o, node, "open @", "alloc @ dram 100M")
 	s.metal(o, node, "open @", "alloc @ dram 30M")
-	snap := s.look()
+	snap := s.snapshot()
 	s.device(snap, 0, ttnn.Held{"dram": 130 * mib}, model.DRAM)
 	for i := range snap.Processes {
 		if snap.Processes[i].PID == a.PID {
@@ -131,7 +131,7 @@ func erased(s *stage) {
 	s.on("p150a")
 	s.metal(metal.Options{Layout: 3}, node, "lib "+s.install("0.81.1"), "open @", "alloc @ dram 128M")
 	s.metal(metal.Options{Layout: 4}, node, "open @", "alloc @ dram 5M")
-	s.device(s.look(), 0, ttnn.Held{"dram": 133 * mib}, model.DRAM)
+	s.device(s.snapshot(), 0, ttnn.Held{"dram": 133 * mib}, model.DRAM)
 }
 
 // install makes a directory look like an installed ttnn and returns the path
@@ -162,8 +162,8 @@ func wrapped(s *stage) {
 	const atSlot0DRAM = 856 + 8
 	s.on("p150a")
 	p := s.metal(metal.Options{}, node, "open @", "alloc @ dram 1M")
-	s.tell(p, fmt.Sprintf("store @ %d %d", atSlot0DRAM, uint64(1<<64-4096)))
-	s.device(s.look(), 0, ttnn.Held{"dram": mib}, model.DRAM)
+	s.sendCommands(p, fmt.Sprintf("store @ %d %d", atSlot0DRAM, uint64(1<<64-4096)))
+	s.device(s.snapshot(), 0, ttnn.Held{"dram": mib}, model.DRAM)
 }
 
 // privateShm: the dead left something in a region that only a live container
@@ -171,9 +171,9 @@ func wrapped(s *stage) {
 func privateShm(s *stage) {
 	s.on("p150a")
 	p := s.metal(metal.Options{Container: true, PID: 7, PrivateShm: true}, node, "open @", "alloc @ dram 3M")
-	s.tell(p, "fork alloc @ dram 5M")
+	s.sendCommands(p, "fork alloc @ dram 5M")
 	s.killChildren(p.PID)
-	snap := s.look()
+	snap := s.snapshot()
 	s.device(snap, 0, ttnn.Held{"dram": 3 * mib}, model.DRAM)
 	var list struct {
 		Regions []struct {
@@ -227,13 +227,13 @@ func ownShm(s *stage) {
 	s.on("p150a")
 	s.metal(metal.Options{}, node, "open @", "alloc @ dram 5M")
 	s.metal(metal.Options{Container: true, PID: 7, PrivateShm: true}, node, "open @", "alloc @ dram 100M")
-	s.device(s.look(), 0, ttnn.Held{"dram": 105 * mib}, model.DRAM)
+	s.device(s.snapshot(), 0, ttnn.Held{"dram": 105 * mib}, model.DRAM)
 }
 
 func layoutFour(s *stage) {
 	s.on("p150a")
 	p := s.metal(metal.Options{Layout: 4}, node, "open @", "alloc @ dram 5M", "alloc @ l1 1M")
-	snap := s.look()
+	snap := s.snapshot()
 	s.device(snap, 0, ttnn.Held{"dram": 5 * mib, "l1": mib}, model.DRAM, model.L1)
 	s.process(snap, p.PID, 0, ttnn.Held{"dram": 5 * mib, "l1": mib}, model.DRAM, model.L1)
 }

@@ -131,11 +131,11 @@ func (s *stage) metal(o metal.Options, commands ...string) *metal.Process {
 		s.Fatal(err)
 	}
 	s.Cleanup(func() { _ = p.End() })
-	s.tell(p, commands...)
+	s.sendCommands(p, commands...)
 	return p
 }
 
-func (s *stage) tell(p *metal.Process, commands ...string) {
+func (s *stage) sendCommands(p *metal.Process, commands ...string) {
 	s.Helper()
 	for _, line := range commands {
 		if _, err := p.Do(strings.ReplaceAll(line, "@", fmt.Sprint(s.chips[0].ID))); err != nil {
@@ -220,8 +220,8 @@ func (s *stage) decode(r said) *model.Snapshot {
 	return snap
 }
 
-// look is what ttmon smi --json shows to root.
-func (s *stage) look() *model.Snapshot {
+// snapshot is what ttmon smi --json shows to root.
+func (s *stage) snapshot() *model.Snapshot {
 	s.Helper()
 	return s.decode(s.ttmon("smi", "--json"))
 }
@@ -292,7 +292,7 @@ func (s *stage) process(snap *model.Snapshot, pid, index int, truth ttnn.Held, p
 // held adds rows for device and process 0.
 func (s *stage) held(j *ttnn.Job, pools ...model.Pool) *model.Snapshot {
 	s.Helper()
-	snap := s.look()
+	snap := s.snapshot()
 	s.device(snap, 0, j.Held, pools...)
 	s.process(snap, j.PID, 0, j.Held, pools...)
 	return snap
@@ -327,12 +327,12 @@ func (s *stage) daemonWith(flags ...string) *daemon {
 	d.args = append([]string{
 		"--socket", d.api, "--alloc-socket", d.alloc, "--state-dir", filepath.Join(dir, "state"),
 	}, flags...)
-	s.begin(d)
+	s.bootDaemon(d)
 	return d
 }
 
-// begin starts a daemon, in the place of an older one with --takeover.
-func (s *stage) begin(d *daemon, more ...string) {
+// bootDaemon starts a daemon, in the place of an older one with --takeover.
+func (s *stage) bootDaemon(d *daemon, more ...string) {
 	s.Helper()
 	d.cmd = s.host.Command(context.Background(), filepath.Join(bin, "ttmond"), append(slices.Clone(d.args), more...)...)
 	log, err := os.OpenFile(d.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
@@ -359,8 +359,8 @@ func (s *stage) begin(d *daemon, more ...string) {
 	}
 }
 
-// ask is what ttmond shows. On a busy machine it may be late.
-func (s *stage) ask(d *daemon) (snap *model.Snapshot) {
+// daemonSnapshot is what ttmond shows. On a busy machine it may be late.
+func (s *stage) daemonSnapshot(d *daemon) (snap *model.Snapshot) {
 	s.Helper()
 	s.until("ttmond answers", func() bool {
 		var err error

@@ -161,7 +161,7 @@ func killed(s *stage, release string) {
 	j := s.on("p150a").ttnn(release)
 	s.do(j, open, alloc("a", "dram", 16*mib))
 	s.kill(j)
-	snap := s.look()
+	snap := s.snapshot()
 	s.device(snap, 0, nil, model.DRAM)
 	s.ghosts(snap, 1, 16*mib)
 	for _, n := range words.Notices(snap) {
@@ -200,7 +200,7 @@ func twoPrograms(s *stage, release string) {
 	b := s.ttnn(release)
 	s.do(a, open, alloc("a", "dram", 4*mib))
 	s.do(b, open, alloc("a", "dram", 8*mib))
-	snap := s.look()
+	snap := s.snapshot()
 	s.process(snap, a.PID, 0, a.Held, model.DRAM)
 	s.process(snap, b.PID, 0, b.Held, model.DRAM)
 	s.device(snap, 0, ttnn.Held{"dram": 12 * mib}, model.DRAM)
@@ -213,7 +213,7 @@ func killedBeside(s *stage, release string) {
 	s.do(b, open, alloc("a", "dram", 8*mib))
 	s.kill(a)
 	s.held(b, model.DRAM)
-	s.ghosts(s.look(), 1, 4*mib)
+	s.ghosts(s.snapshot(), 1, 4*mib)
 }
 
 func switchedOff(s *stage, release string) {
@@ -283,7 +283,7 @@ func seenByAnother(s *stage, release string) {
 func withoutDevice(s *stage, release string) {
 	j := s.on("p150a").launch(release, nil)
 	s.do(j, open, alloc("a", "dram", 128*mib))
-	s.device(s.look(), 0, nil, model.DRAM)
+	s.device(s.snapshot(), 0, nil, model.DRAM)
 }
 
 // mesh: every chip holds the same; which is which follows from the order of
@@ -292,7 +292,7 @@ func mesh(boards string, shape ...int) func(*stage, string) {
 	return func(s *stage, release string) {
 		j := s.on(boards).ttnn(release)
 		s.do(j, ttnn.Step{"do": "open", "mesh": shape}, alloc("a", "dram", 4*mib))
-		s.placed(s.look(), ttnn.Held{"dram": 4 * mib})
+		s.placed(s.snapshot(), ttnn.Held{"dram": 4 * mib})
 	}
 }
 
@@ -325,7 +325,7 @@ func meshAfter(boards string, kill bool, shape ...int) func(*stage, string) {
 		} else if err := j.End(); err != nil {
 			s.Fatal(err)
 		}
-		snap := s.look()
+		snap := s.snapshot()
 		for i := range snap.Devices {
 			if u := snap.Devices[i].Memory.Pools[model.DRAM].Used; !u.Exactly(0) || i < 2 {
 				s.figure(fmt.Sprintf("device %d dram", i), 0, u, s.beside(snap, i))

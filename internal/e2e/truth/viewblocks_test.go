@@ -14,7 +14,7 @@ func (l *looks) blocks() {
 		if x.other || x.inDRAM < 0 {
 			continue
 		}
-		r := l.ask("mem", "-p", strconv.Itoa(x.pid), "--json")
+		r := l.runTTMon("mem", "-p", strconv.Itoa(x.pid), "--json")
 		if r.code != 0 {
 			continue // it says why there are none
 		}

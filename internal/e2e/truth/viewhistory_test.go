@@ -26,7 +26,7 @@ type historyDoc struct {
 func (l *looks) history() {
 	const view = "history"
 	since := time.Since(l.past[0].since) + time.Second
-	r := l.ask("history", "memory.used", "--json", "--step", "1s", "--since", fmt.Sprintf("%ds", int(since.Seconds())+1))
+	r := l.runTTMon("history", "memory.used", "--json", "--step", "1s", "--since", fmt.Sprintf("%ds", int(since.Seconds())+1))
 	var doc historyDoc
 	if err := json.Unmarshal([]byte(r.out), &doc); err != nil {
 		l.bad(view, "%v: %s%s", err, r.out, r.err)

@@ -68,11 +68,11 @@ type looks struct {
 	broken  []string // views that could not be read
 }
 
-// look asks for every view.
-func (h *composedHost) lookAs(v viewer) *looks {
+// viewAs reads every view as a viewer.
+func (h *composedHost) viewAs(v viewer) *looks {
 	h.Helper()
 	l := &looks{composedHost: h, viewer: v}
-	text := l.ask("smi", "--json").out
+	text := l.runTTMon("smi", "--json").out
 	var err error
 	if l.snap, err = wire.Decode([]byte(text)); err != nil {
 		l.broken = append(l.broken, fmt.Sprintf("smi --json: %v: %s", err, text))
@@ -95,8 +95,8 @@ func (h *composedHost) lookAs(v viewer) *looks {
 	return l
 }
 
-// ask runs ttmon as the viewer.
-func (l *looks) ask(args ...string) said {
+// runTTMon runs ttmon as the viewer.
+func (l *looks) runTTMon(args ...string) said {
 	l.Helper()
 	line := []string{filepath.Join(bin, "ttmon")}
 	if l.viewer.UID != 0 {
@@ -274,7 +274,7 @@ func (l *looks) appsCSV() {
 
 func (l *looks) csv(view, query string) [][]string {
 	l.Helper()
-	r := l.ask("smi", query, "--format=csv,noheader")
+	r := l.runTTMon("smi", query, "--format=csv,noheader")
 	reader := csv.NewReader(strings.NewReader(r.out))
 	reader.TrimLeadingSpace, reader.LazyQuotes = true, true
 	rows, err := reader.ReadAll()
@@ -329,7 +329,7 @@ var (
 // line below says which numbers have one.
 func (l *looks) check() {
 	const view = "check"
-	out := l.ask("check").out
+	out := l.runTTMon("check").out
 	bounds := map[string]model.Bound{}
 	for _, m := range checkMark.FindAllStringSubmatch(out, -1) {
 		for b, mark := range marks {

@@ -44,7 +44,7 @@ var tableRow = regexp.MustCompile(`^ +([0-9]+)  .* (?:[~≥<]*[0-9.]+ %|unknown|
 func (l *looks) table() {
 	const view = "smi"
 	seen := 0
-	for line := range strings.Lines(l.ask("smi", "-c").out) {
+	for line := range strings.Lines(l.runTTMon("smi", "-c").out) {
 		if strings.HasPrefix(line, " Dev ") {
 			break // processes begin
 		}
@@ -85,7 +85,7 @@ var (
 func (l *looks) mem() {
 	const view = "mem --once"
 	device, slot := -1, -1
-	out := l.ask("mem", "--once").out
+	out := l.runTTMon("mem", "--once").out
 	listed := map[string]bool{} // pids by device
 	for line := range strings.Lines(out) {
 		if m := memDevice.FindStringSubmatch(line); m != nil {
@@ -141,7 +141,7 @@ var (
 func (l *looks) report() {
 	const view = "smi -q"
 	device, seen := -1, 0
-	for line := range strings.Lines(l.ask("smi", "-q", "-d", "MEMORY").out) {
+	for line := range strings.Lines(l.runTTMon("smi", "-q", "-d", "MEMORY").out) {
 		if m := reportDevice.FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil {
 			device = l.atBus(m[1])
 		}
@@ -176,7 +176,7 @@ func (l *looks) atBus(address string) int {
 // leftovers is ttmon stale: it must not say that there is nothing where there is
 // something.
 func (l *looks) leftovers() {
-	out := l.ask("stale").out
+	out := l.runTTMon("stale").out
 	if w := l.stale(func(int) bool { return true }); w.low > 0 && strings.Contains(out, "nothing stale") {
 		l.bad("stale", "the dead left %d bytes, and it says: %s", w.low, out)
 	}

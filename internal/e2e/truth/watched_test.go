@@ -53,7 +53,7 @@ func watchedScenarios() (list []scenario) {
 	return append(list,
 		scenario{name: watched + "71 forked writers", how: fast | alone, play: watchedWriters},
 		scenario{name: watched + "another user's program", how: fast | alone, play: watchedUser},
-		scenario{name: watched + "a dead one's pid", how: fast | alone, play: watchedHeir},
+		scenario{name: watched + "a dead one's pid", how: fast | alone, play: watchedReusedPID},
 	)
 }
 
@@ -111,7 +111,7 @@ func (s *stage) exactly(d *daemon, truth ttnn.Held, pools ...model.Pool) *model.
 	s.Helper()
 	var snap *model.Snapshot
 	for limit := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
-		snap = s.ask(d)
+		snap = s.daemonSnapshot(d)
 		if s.isExactly(snap, truth, pools) || time.Now().After(limit) {
 			break
 		}
@@ -362,7 +362,7 @@ func watchedUser(s *stage) {
 	s.exactly(d, a.takes(64*mib), model.DRAM)
 }
 
-func watchedHeir(s *stage) {
+func watchedReusedPID(s *stage) {
 	d := s.on("p150a").watching(filepath.Join(s.fake(), "libtt_metal.so"))
 	dead := s.allocates()
 	s.exactly(d, dead.takes(1024*mib), model.DRAM)
@@ -372,12 +372,12 @@ func watchedHeir(s *stage) {
 		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", fmt.Append(nil, pid-1), 0); err != nil {
 			s.Skipf("needs to choose a pid: %v", err)
 		}
-		heir := s.allocates()
-		if heir.Cmd.Process.Pid == pid {
-			s.exactly(d, heir.takes(7*mib), model.DRAM)
+		successor := s.allocates()
+		if successor.Cmd.Process.Pid == pid {
+			s.exactly(d, successor.takes(7*mib), model.DRAM)
 			return
 		}
-		heir.Kill()
+		successor.Kill()
 	}
 	s.Fatalf("pid %d was not to be had again", pid)
 }

@@ -223,7 +223,7 @@ func (s *stage) say(j *workJob, chip int, truth float64, want ...model.WorkCause
 	s.Helper()
 	var snap *model.Snapshot
 	for limit := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		snap = s.ask(j.d)
+		snap = s.daemonSnapshot(j.d)
 		w := &snap.Devices[0].Chips[chip].Work
 		if from := snap.Time.Add(-time.Duration(w.Window * float64(time.Second))); from.Before(j.begun.Add(100*time.Millisecond)) && time.Now().Before(limit) {
 			continue
@@ -252,7 +252,7 @@ func steady(busy float64) func(*stage, *workJob) {
 		s.say(j, 0, busy, want)
 		for range 5 { // and it stays so
 			time.Sleep(300 * time.Millisecond)
-			w := &s.ask(j.d).Devices[0].Chips[0].Work
+			w := &s.daemonSnapshot(j.d).Devices[0].Chips[0].Work
 			v, why := judgeWork(busy, w)
 			s.enter(row{what: "busy, again", truth: percent(busy), said: saidOf(w), verdict: v, why: why})
 		}
@@ -404,7 +404,7 @@ func burst(s *stage, j *workJob) {
 	}
 	var got uint64
 	s.until("the burst is counted", func() bool {
-		chips := processOf(s.ask(j.d), j.PID).Work.Chips
+		chips := processOf(s.daemonSnapshot(j.d), j.PID).Work.Chips
 		if len(chips) == 0 {
 			return false
 		}
@@ -460,7 +460,7 @@ func idleAfter(s *stage, j *workJob) {
 		return
 	}
 	s.until("it is idle", func() bool {
-		w := &s.ask(j.d).Devices[0].Chips[0].Work
+		w := &s.daemonSnapshot(j.d).Devices[0].Chips[0].Work
 		return w.Busy.Known() && w.Busy.V == 0 && w.Bound == model.Exact
 	})
 	s.fact("busy", "0 %, exact", "0 %, exact")
@@ -470,7 +470,7 @@ func idleAfter(s *stage, j *workJob) {
 func (s *stage) untilCause(j *workJob, want model.WorkCause) (w *model.Work) {
 	s.Helper()
 	s.until(fmt.Sprintf("the reason is %q", want), func() bool {
-		w = &s.ask(j.d).Devices[0].Chips[0].Work
+		w = &s.daemonSnapshot(j.d).Devices[0].Chips[0].Work
 		return w.Cause == want
 	})
 	s.fact("reason", string(want), string(w.Cause))
@@ -518,14 +518,14 @@ func longProgram(s *stage, j *workJob) {
 	s.untilCause(j, model.WorkSilent)
 	begun := time.Now()
 	for time.Since(begun) < 3*time.Second {
-		w := &s.ask(j.d).Devices[0].Chips[0].Work
+		w := &s.daemonSnapshot(j.d).Devices[0].Chips[0].Work
 		if w.Busy.Known() {
 			v, why := judgeWork(1, w)
 			s.enter(row{what: "busy, while it runs", truth: percent(1), said: saidOf(w), verdict: v, why: why})
 		}
 	}
 	c.Program(1, 0, uint64(time.Since(begun)))
-	w := &s.ask(j.d).Devices[0].Chips[0].Work
+	w := &s.daemonSnapshot(j.d).Devices[0].Chips[0].Work
 	v, why := judgeWork(1, w)
 	s.enter(row{what: "busy, when it has ended", truth: "at most 100 %", said: saidOf(w), verdict: v, why: why})
 }
@@ -546,7 +546,7 @@ func forgedPages(s *stage, j *workJob) {
 	w := s.untilCause(j, model.WorkTooMuch)
 	v, why := judgeWork(1, w)
 	s.enter(row{what: "busy of an hour in a second", truth: "at most 100 %", said: saidOf(w), verdict: v, why: why})
-	snap := s.ask(j.d)
+	snap := s.daemonSnapshot(j.d)
 	if total := snap.Devices[0].Work.BusyTime; total.Known() && total.V > uint64(time.Minute*10) {
 		s.fact("busy time in all", "no more than has passed", time.Duration(total.V).String())
 	}

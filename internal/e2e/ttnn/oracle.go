@@ -26,7 +26,7 @@ func InUse(p *blocks.Process) *blocks.Allocator {
 	return last
 }
 
-// Compare holds what somebody knows about an allocator against its own table,
+// Compare checks what a source knows about an allocator against its own table,
 // by the names of its pools. The test ends where they differ.
 func Compare(t testing.TB, want map[string]Table, a *blocks.Allocator, chips int) {
 	t.Helper()

@@ -163,7 +163,7 @@ chmod 755 "$2/go/bin/go"
 }
 
 // TestSetupSaysWhatFailed: a download that fails ends with a line that names
-// what could not be had, below what the package client said.
+// what is missing, below what the package client said.
 func TestSetupSaysWhatFailed(t *testing.T) {
 	newGo, noGo := "echo go1.999.0\n", "exit 2\n"
 	for name, c := range map[string]struct {

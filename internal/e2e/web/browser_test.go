@@ -30,9 +30,9 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// patience is how long something may take that must happen: far above any
+// timeout is how long something may take that must happen: far above any
 // machine's noise.
-const patience = 60 * time.Second
+const timeout = 60 * time.Second
 
 // chromium is the browser of all tests of this package; it starts with the first.
 var chromium struct {
@@ -57,7 +57,7 @@ func browser(t testing.TB) context.Context {
 	}
 	chromium.once.Do(func() {
 		o := append(chromedp.DefaultExecAllocatorOptions[:],
-			chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(patience),
+			chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(timeout),
 			chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
 		)
 		alloc, stop := chromedp.NewExecAllocator(context.Background(), o...)
@@ -71,7 +71,7 @@ func browser(t testing.TB) context.Context {
 	return chromium.ctx
 }
 
-// look is how a page is looked at.
+// look is a viewport: its size and colour scheme.
 type look struct {
 	width, height int64
 	dark          bool
@@ -88,7 +88,7 @@ type tab struct {
 	ctx context.Context
 
 	mu      sync.Mutex
-	foreign bool     // the page is not ours, and says what it likes on the console
+	foreign bool     // a foreign page, which may log anything on the console
 	console []string // what must not be there
 }
 
@@ -104,7 +104,7 @@ func open(t testing.TB, l look, url string) *tab {
 func newTab(t testing.TB, l look) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser(t))
-	ctx, end := context.WithTimeout(ctx, 10*patience)
+	ctx, end := context.WithTimeout(ctx, 10*timeout)
 	b := &tab{TB: t, ctx: ctx}
 	done := make(chan struct{})
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(l.width, l.height)); err != nil {
@@ -187,7 +187,7 @@ func eval[T any](b *tab, expr string) T {
 // until waits until an expression holds.
 func (b *tab) until(what, expr string) {
 	b.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(timeout); ; time.Sleep(50 * time.Millisecond) {
 		if ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](expr, chromedp.EvalAwaitPromise)); err == nil && ok {
 			return
 		} else if time.Now().After(end) {

@@ -142,7 +142,7 @@ func TestMarks(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b.visit(n.url + tt.path)
 			b.until("events have come", `fetch("/api/v1/events").then(r => r.json()).then(a => a.events.some(e => e.text.includes("device 0 is hung")))`)
-			for end := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
+			for end := time.Now().Add(timeout); ; time.Sleep(200 * time.Millisecond) {
 				got := along(tt.plot)
 				if strings.Contains(got, tt.never) {
 					t.Fatalf("what happened to others is marked:\n%s", got)

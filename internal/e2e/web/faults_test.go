@@ -96,7 +96,7 @@ func (n *node) playTogether(t *testing.T, list []faults.Fault) {
 func (n *node) awaitOutput(what, text string, args ...string) {
 	n.Helper()
 	out := ""
-	for end := time.Now().Add(2 * patience); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+	for end := time.Now().Add(2 * timeout); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		if out, _ = n.ttmon(args...); strings.Contains(out, text) {
 			return
 		}

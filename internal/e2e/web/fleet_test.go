@@ -52,7 +52,7 @@ func TestFleet(t *testing.T) {
 	b.visit(url + "?filter=" + at(good) + "&metric=power.draw")
 	b.until("the search finds the other", fmt.Sprintf(`document.querySelector(".hostdetail h3")?.textContent.includes(%q) && document.querySelector(".hostdetail li")?.textContent.includes(" W")`, at(good)))
 	b.fitsWidth("/fleet")
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, filepath.Join(bin, "ttmon-server"), "fleet", "--prometheus", "http://127.0.0.1:1", "--listen", "0.0.0.0:0").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "nothing guards it") {

@@ -57,7 +57,7 @@ func TestHidden(t *testing.T) {
 	b.visit(n.ticket())
 	b.says("python3 secretname --key 4711") // root sees it
 	shown := eval[string](other, `document.querySelector(".fresh time").textContent`)
-	other.until("the other tab goes on", fmt.Sprintf(`document.querySelector(".fresh time").textContent !== %q`, shown))
+	other.until("the other tab continues", fmt.Sprintf(`document.querySelector(".fresh time").textContent !== %q`, shown))
 	if page := eval[string](other, `document.documentElement.outerHTML`); strings.Contains(page, "secretname") {
 		t.Error("a tab without a ticket shows what another one has a ticket for")
 	}

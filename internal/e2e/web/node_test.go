@@ -82,7 +82,7 @@ func (n *node) start(listen string) {
 			n.Fatal(err)
 		}
 	}
-	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(timeout); ; time.Sleep(50 * time.Millisecond) {
 		if address, code := n.ttmon("web", "--public", "--daemon", n.api); code == 0 {
 			n.url = strings.TrimSuffix(strings.TrimSpace(address), "/")
 			return
@@ -109,7 +109,7 @@ func (n *node) stop() {
 // ttmon runs ttmon on the host.
 func (n *node) ttmon(args ...string) (out string, code int) {
 	n.Helper()
-	ctx, cancel := context.WithTimeout(n.Context(), patience)
+	ctx, cancel := context.WithTimeout(n.Context(), timeout)
 	defer cancel()
 	cmd := n.host.Command(ctx, filepath.Join(bin, "ttmon"), args...)
 	b, err := cmd.Output()
@@ -129,7 +129,7 @@ func (n *node) ctl(args ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// ticket is the address of the page for whoever runs the test.
+// ticket is the address of the page for the user who runs the test.
 func (n *node) ticket() string {
 	n.Helper()
 	out, code := n.ttmon("web", "--daemon", n.api)

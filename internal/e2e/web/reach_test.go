@@ -71,7 +71,7 @@ func TestTLS(t *testing.T) {
 	if !strings.HasPrefix(n.url, "https://") {
 		t.Fatalf("the page is at %s", n.url)
 	}
-	client := &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	client := &http.Client{Timeout: timeout, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	for _, path := range []string{"/", "/api/v1/snapshot", "/api/v1/watch", "/metrics"} {
 		r, err := client.Get(n.url + path)
 		if err != nil {

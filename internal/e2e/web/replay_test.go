@@ -21,7 +21,7 @@ import (
 func TestReplay(t *testing.T) {
 	n := newNode(t, sim.Options{Boards: "n300,p150a"})
 	pid := n.ctl("run", "name=llama,cmd=python3 serve.py,devices=0,load=0.8,kind=metal,dram=9G")
-	b := open(t, desk, n.url+"/") // whoever looks on
+	b := open(t, desk, n.url+"/") // a viewer
 	b.says("serve.py")
 	file := filepath.Join(t.TempDir(), "x.ttrec")
 	record := n.host.Command(t.Context(), filepath.Join(bin, "ttmon"), "record", "--daemon", n.api, "-o", file)
@@ -79,7 +79,7 @@ func TestReplay(t *testing.T) {
 // recorded waits until a recording that is being written has something.
 func recorded(t *testing.T, file, lack string, has func(*recording.Reader) bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(timeout); ; time.Sleep(100 * time.Millisecond) {
 		if r, err := recording.Open(file); err == nil {
 			ok := has(r)
 			r.Close()

@@ -24,7 +24,7 @@ func TestManyTabs(t *testing.T) {
 	n.pages(tabs[0], 1)
 	n.ctl("hang", "0")
 	for i, b := range tabs {
-		b.until(fmt.Sprintf("tab %d goes on", i), live+` && document.querySelector(".card .state").textContent.includes("hung")`)
+		b.until(fmt.Sprintf("tab %d continues", i), live+` && document.querySelector(".card .state").textContent.includes("hung")`)
 	}
 	n.ctl("unhang", "0")
 

@@ -34,7 +34,7 @@ func TestTimeIsHonest(t *testing.T) {
 	time.Sleep(12 * time.Second) // the absence
 	n.start(strings.TrimPrefix(n.url, "http://"))
 	const asked = `fetch("/api/v1/range?metric=temperature.asic&device=&step=1s&start=" + new Date(Date.now() - 120000).toISOString()).then(r => r.json())`
-	b.until("the API says when nobody sampled", asked+`.then(a => {
+	b.until("the API says when nothing was sampled", asked+`.then(a => {
 		const text = a.away.map(x => x ? "a" : ".").join("");
 		const lines = a.series.every(s => s.values.every((v, i) => v === null || !a.away[i]));
 		return /\.a{8,}\.\.\./.test(text) && lines; })`)

@@ -235,8 +235,8 @@ func conditionsOf(selector string) string {
 	return `{__name__=~"tenstorrent_device_(condition|state)",` + selector + `} == 1`
 }
 
-// stateOf is the state that a label names. Whoever writes to the engine chooses the
-// label, a ttmond of the future too: what is no state of ours is not known.
+// stateOf is the state that a label names. Clients that write to the engine choose the
+// label, a future ttmond too: a state that this version does not have is unknown.
 func stateOf(word string) model.ConditionKind {
 	if k := model.ConditionKind(word); slices.Contains(assess.States(), k) {
 		return k

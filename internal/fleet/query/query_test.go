@@ -13,7 +13,7 @@ import (
 )
 
 // A state that this ttmon does not know counts, as unknown: a newer ttmond may have
-// written it, or somebody whose label is meant for a terminal.
+// written it, or an attacker whose label is meant for a terminal.
 func TestFleetStates(t *testing.T) {
 	series := func(label string, device int, state string) string {
 		return fmt.Sprintf(`{"metric":{"host":"a","device":"%d","pci":"%d",%q:%q},"value":[1,"1"]}`, device, device, label, state)

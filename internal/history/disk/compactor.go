@@ -36,7 +36,7 @@ func (d *database) newCompactor(ctx context.Context, r prometheus.Registerer, l 
 
 // Write makes a block of the newest samples. They are in the write-ahead log
 // as well: if what the database has of them besides cannot be read, it is to
-// be opened anew, from there.
+// be reopened from there.
 func (c compactor) Write(dest string, b tsdb.BlockReader, mint, maxt int64, base *tsdb.BlockMeta) (ids []ulid.ULID, err error) {
 	err = surviving(func() error {
 		ids, err = c.Compactor.Write(dest, b, mint, maxt, base)

@@ -43,7 +43,7 @@ func TestDamagedBlock(t *testing.T) {
 			s := open(t, options(dir, &talk))
 			end := 65 * 60
 			for i := 0; i < end; i += 15 {
-				put(s, t0.Add(time.Duration(i)*time.Second), float64(i))
+				appendRow(s, t0.Add(time.Duration(i)*time.Second), float64(i))
 			}
 			if err := s.fine.db.Compact(background); err != nil {
 				t.Fatal(err)
@@ -56,7 +56,7 @@ func TestDamagedBlock(t *testing.T) {
 			overwriteMiddle(t, filepath.Join(filepath.Dir(blocks[0]), name))
 			s = open(t, options(dir, &talk))
 			now := t0.Add(time.Duration(end) * time.Second)
-			put(s, now, 4711)
+			appendRow(s, now, 4711)
 			got := read(t, s, power.Name, "0", t0, now)
 			if len(got) == 0 || got[len(got)-1].V != 4711 {
 				t.Fatalf("the present is not there: %d points; said %q", len(got), talk)
@@ -78,7 +78,7 @@ func compacted(t *testing.T, dir string, talk *said, minutes int) (s *Store, end
 	s = open(t, options(dir, talk))
 	for i := 0; i < minutes*60; i += 15 {
 		end = t0.Add(time.Duration(i) * time.Second)
-		put(s, end, float64(i))
+		appendRow(s, end, float64(i))
 	}
 	if err := s.fine.db.Compact(background); err != nil {
 		t.Fatal(err)
@@ -86,8 +86,8 @@ func compacted(t *testing.T, dir string, talk *said, minutes int) (s *Store, end
 	return s, end
 }
 
-// ask reads a series, and returns what went wrong with it.
-func ask(t *testing.T, s *Store, from, to time.Time) (n int, err error) {
+// readSeries reads a series, and returns what went wrong with it.
+func readSeries(t *testing.T, s *Store, from, to time.Time) (n int, err error) {
 	t.Helper()
 	q, err := s.Querier(from.UnixMilli(), to.UnixMilli())
 	if err != nil {
@@ -125,7 +125,7 @@ func TestBlockDamagedWhileInUse(t *testing.T) {
 			dir := t.TempDir()
 			var talk said
 			s, end := compacted(t, dir, &talk, 65)
-			whole, err := ask(t, s, t0, end)
+			whole, err := readSeries(t, s, t0, end)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -135,11 +135,11 @@ func TestBlockDamagedWhileInUse(t *testing.T) {
 			}
 			bad := blocks[1] // not at an end: the hole is between others
 			harm(t, filepath.Join(bad.Dir(), "chunks/000001"))
-			if n, err := ask(t, s, t0, end); err == nil || !strings.Contains(err.Error(), "ask again") && !strings.Contains(err.Error(), "reading the history") {
+			if n, err := readSeries(t, s, t0, end); err == nil || !strings.Contains(err.Error(), "ask again") && !strings.Contains(err.Error(), "reading the history") {
 				t.Errorf("%d points, error %v", n, err)
 			}
 			s.background.Wait()
-			n, err := ask(t, s, t0, end)
+			n, err := readSeries(t, s, t0, end)
 			if err != nil || n != whole {
 				t.Errorf("%d of %d points afterwards (every one is in the coarse database), error %v; said %q", n, whole, err, talk)
 			}
@@ -149,13 +149,13 @@ func TestBlockDamagedWhileInUse(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(dir, "history", "fine.damaged-block")); err != nil {
 				t.Error(err)
 			}
-			put(s, end.Add(time.Second), 4711)
-			if m, err := ask(t, s, t0, end.Add(time.Second)); err != nil || m != whole+1 {
+			appendRow(s, end.Add(time.Second), 4711)
+			if m, err := readSeries(t, s, t0, end.Add(time.Second)); err != nil || m != whole+1 {
 				t.Errorf("%d points with one more, error %v", m, err)
 			}
 			s.Close()
 			s = open(t, options(dir, &talk)) // and remembers the hole
-			if m, err := ask(t, s, t0, end.Add(time.Second)); err != nil || m != whole+1 {
+			if m, err := readSeries(t, s, t0, end.Add(time.Second)); err != nil || m != whole+1 {
 				t.Errorf("%d points after a restart, error %v", m, err)
 			}
 		})
@@ -182,7 +182,7 @@ func TestWithout(t *testing.T) {
 
 // A block that the disk does not give when it is to be joined with others is
 // set aside, as one that a question came to, and the others are joined without
-// it. The daemon goes on.
+// it. The daemon continues.
 func TestBlockDamagedBeforeCompaction(t *testing.T) {
 	var talk said
 	s := open(t, options(t.TempDir(), &talk))
@@ -191,7 +191,7 @@ func TestBlockDamagedBeforeCompaction(t *testing.T) {
 	at := t0
 	rows := func(until time.Duration) {
 		for ; at.Before(t0.Add(until)); at = at.Add(5 * time.Minute) {
-			put(s, at, float64(at.Unix()))
+			appendRow(s, at, float64(at.Unix()))
 		}
 	}
 	// Blocks of two hours are joined when six are over, and the next has begun.
@@ -221,8 +221,8 @@ func TestBlockDamagedBeforeCompaction(t *testing.T) {
 	if !joined {
 		t.Error("the others are not joined")
 	}
-	put(s, at, 4711)
-	if n, err := ask(t, s, t0, at); err != nil || n < 200 {
+	appendRow(s, at, 4711)
+	if n, err := readSeries(t, s, t0, at); err != nil || n < 200 {
 		t.Errorf("%d points are left, error %v", n, err)
 	}
 }
@@ -237,7 +237,7 @@ func TestNewestDamagedBeforeCompaction(t *testing.T) {
 	at, n := t0, 0
 	rows := func(until time.Duration) {
 		for ; at.Before(t0.Add(until)); at = at.Add(2 * time.Second) {
-			put(s, at, float64(n))
+			appendRow(s, at, float64(n))
 			n++
 		}
 	}

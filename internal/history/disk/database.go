@@ -23,8 +23,8 @@ type database struct {
 	options *tsdb.Options
 	db      *tsdb.DB
 	holes   []span      // the time of blocks that were damaged
-	suspect func()      // has the blocks looked through
-	renew   atomic.Bool // its newest samples cannot be read: it is to be opened anew
+	suspect func()      // has the blocks verified
+	renew   atomic.Bool // its newest samples cannot be read: it is to be reopened
 }
 
 // tally counts samples.

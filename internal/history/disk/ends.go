@@ -12,8 +12,8 @@ import (
 
 // A sample holds until the next one of its series. Where none follows, because
 // the series has gone, the daemon stopped, crashed or was held up, a stale marker
-// ends it: whoever asks for a time after that gets nothing, however long a sample
-// is allowed to hold.
+// ends it: a query for a later time gets nothing, however long a sample is
+// allowed to hold.
 
 var stale = math.Float64frombits(value.StaleNaN)
 

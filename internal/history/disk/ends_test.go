@@ -12,7 +12,7 @@ import (
 // rows appends a row a second.
 func rows(s *Store, from, to int, watts ...float64) {
 	for i := from; i < to; i++ {
-		put(s, t0.Add(time.Duration(i)*time.Second), watts...)
+		appendRow(s, t0.Add(time.Duration(i)*time.Second), watts...)
 	}
 }
 

@@ -37,8 +37,7 @@ func (s *Store) caught(err *error) {
 	}
 }
 
-// checkEvery is how often blocks are looked through at most: all of them are
-// read.
+// checkEvery is how often blocks are verified at most: that reads all of them.
 const checkEvery = time.Minute
 
 // checks is the state of looking through blocks.
@@ -47,7 +46,7 @@ type checks struct {
 	last atomic.Int64 // when the last one began, in ns after the start of the store
 }
 
-// suspect looks through the blocks, in the background.
+// suspect verifies the blocks, in the background.
 func (s *Store) suspect() {
 	since := time.Since(s.begun).Nanoseconds()
 	if last := s.checks.last.Load(); last != 0 && since-last < checkEvery.Nanoseconds() || !s.checks.busy.CompareAndSwap(false, true) {
@@ -71,15 +70,15 @@ func (s *Store) checkBlocks() {
 		}
 		for _, b := range d.db.Blocks() {
 			if err := verify(b.Dir()); err != nil && damaged(err) {
-				s.giveUp(d, b, err)
+				s.retireBlock(d, b, err)
 			}
 		}
 	}
 }
 
-// giveUp takes a block out of use. The database still has it open, so its time
+// retireBlock takes a block out of use. The database still has it open, so its time
 // is left out of questions from now on.
-func (s *Store) giveUp(d *database, b blockOf, why error) {
+func (s *Store) retireBlock(d *database, b blockOf, why error) {
 	m := b.Meta()
 	part := span{m.MinTime, m.MaxTime - 1}
 	s.mu.Lock()

@@ -65,7 +65,7 @@ type Store struct {
 
 	begun      time.Time
 	checks     checks
-	background sync.WaitGroup // what is looked at besides
+	background sync.WaitGroup // checks that are running
 
 	mu     sync.RWMutex // over the databases and stats
 	fine   *database
@@ -154,8 +154,8 @@ func (s *Store) openMemory() (*database, error) {
 	return s.openDatabase(s.opt.MemoryDir, memoryOptions(&s.opt))
 }
 
-// Take collects the samples of a snapshot. walk calls emit for each.
-func (s *Store) Take(walk func(emit prom.Emit)) {
+// AddSnapshot collects the samples of a snapshot. walk calls emit for each.
+func (s *Store) AddSnapshot(walk func(emit prom.Emit)) {
 	s.gen++
 	s.batch = s.batch[:0]
 	dropped := uint64(0)
@@ -169,7 +169,7 @@ func (s *Store) Take(walk func(emit prom.Emit)) {
 		s.batch = append(s.batch, sample{x, v, !f.Static || fresh || v != x.last, fresh})
 		x.last = v
 	})
-	// A series that is not there any more ends here, for whoever asks later.
+	// A series that is gone ends here, for later queries.
 	s.series.sweep(s.gen, func(x *series) {
 		s.batch = append(s.batch, sample{x: x, v: stale, often: true})
 		s.endedSince = append(s.endedSince, x)
@@ -276,8 +276,8 @@ func (s *Store) checkClock(ms int64) {
 	}
 }
 
-// renewBroken opens databases anew whose newest samples cannot be read any
-// more. Their write-ahead logs have them all. Questions do without meanwhile.
+// renewBroken reopens databases whose newest samples can no longer be read.
+// Their write-ahead logs have them all. Queries do without them meanwhile.
 func (s *Store) renewBroken() {
 	for _, at := range s.onDisk() {
 		s.mu.RLock()

@@ -58,9 +58,9 @@ func open(t testing.TB, o Options) *Store {
 	return s
 }
 
-// put appends a row with the power of some devices, and their limits.
-func put(s *Store, at time.Time, watts ...float64) {
-	s.Take(func(emit prom.Emit) {
+// appendRow appends a row with the power of some devices, and their limits.
+func appendRow(s *Store, at time.Time, watts ...float64) {
+	s.AddSnapshot(func(emit prom.Emit) {
 		for i, w := range watts {
 			if !math.IsNaN(w) {
 				emit(power, prom.Pairs("device", fmt.Sprint(i)), w)
@@ -115,7 +115,7 @@ func TestAppend(t *testing.T) {
 		if i == 3 || i == 4 {
 			v = math.NaN()
 		}
-		put(s, t0.Add(time.Duration(i)*time.Second), v, 7)
+		appendRow(s, t0.Add(time.Duration(i)*time.Second), v, 7)
 	}
 	got := read(t, s, power.Name, "0", t0, t0.Add(6*time.Second))
 	want := []point{{0, 0}, {1, 1}, {2, 2}, {3, -1}, {5, 5}, {6, 6}} // it ends where it is unknown
@@ -139,7 +139,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	o := options(t.TempDir(), &talk)
 	o.MaxSeries = 3
 	s := open(t, o)
-	put(s, t0, 1, 2, 3, 4)
+	appendRow(s, t0, 1, 2, 3, 4)
 	if st := s.Stats(); st.Series != 3 || st.Dropped != 5 {
 		t.Errorf("stats %+v", st)
 	}
@@ -151,7 +151,7 @@ func TestSurvivesACrash(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, options(dir, &talk))
 	for i := range 50 {
-		put(s, t0.Add(time.Duration(i)*time.Second), float64(i))
+		appendRow(s, t0.Add(time.Duration(i)*time.Second), float64(i))
 	}
 	// As if it had been killed: a copy of what is on the disk now.
 	if err := os.CopyFS(filepath.Join(dir, "after"), os.DirFS(filepath.Join(dir, "history"))); err != nil {
@@ -163,7 +163,7 @@ func TestSurvivesACrash(t *testing.T) {
 	if got := measured(read(t, after, power.Name, "0", t0, t0.Add(time.Minute))); len(got) != 50 {
 		t.Errorf("%d samples of 50 are left", len(got))
 	}
-	put(after, t0.Add(51*time.Second), 51)
+	appendRow(after, t0.Add(51*time.Second), 51)
 	if got := measured(read(t, after, power.Name, "0", t0, t0.Add(time.Minute))); len(got) != 51 {
 		t.Errorf("%d samples of 51", len(got))
 	}
@@ -173,7 +173,7 @@ func TestDamagedFilesAreSetAside(t *testing.T) {
 	var talk said
 	o := options(t.TempDir(), &talk)
 	s := open(t, o)
-	put(s, t0, 1)
+	appendRow(s, t0, 1)
 	s.Close()
 	// A block that is none.
 	block := filepath.Join(o.Dir, "fine", "01EM6Q6A1YPX4G9TEB20J22B2R")
@@ -186,7 +186,7 @@ func TestDamagedFilesAreSetAside(t *testing.T) {
 		}
 	}
 	s = open(t, o)
-	put(s, t0.Add(time.Second), 2)
+	appendRow(s, t0.Add(time.Second), 2)
 	if got := read(t, s, power.Name, "0", t0, t0.Add(time.Minute)); len(got) == 0 {
 		t.Error("no history after a damaged block")
 	}
@@ -200,7 +200,7 @@ func TestClock(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, options(dir, &talk))
 	for i, at := range []time.Duration{0, 1, 2, -600, -599, 3} {
-		put(s, t0.Add(at*time.Second), float64(i))
+		appendRow(s, t0.Add(at*time.Second), float64(i))
 	}
 	if got := measured(read(t, s, power.Name, "0", t0.Add(-time.Hour), t0.Add(time.Hour))); len(got) != 6 {
 		t.Errorf("ten minutes back: %v", got)
@@ -210,7 +210,7 @@ func TestClock(t *testing.T) {
 	}
 	back := t0.Add(-48 * time.Hour)
 	for i := range 3 {
-		put(s, back.Add(time.Duration(i)*time.Second), 5)
+		appendRow(s, back.Add(time.Duration(i)*time.Second), 5)
 	}
 	if got := read(t, s, power.Name, "0", back.Add(-time.Hour), back.Add(time.Hour)); len(got) != 3 {
 		t.Errorf("two days back: %v, %q", got, talk)
@@ -219,7 +219,7 @@ func TestClock(t *testing.T) {
 		t.Errorf("it says %q", talk)
 	}
 	ahead := t0.Add(10 * 365 * 24 * time.Hour)
-	put(s, ahead, 9)
+	appendRow(s, ahead, 9)
 	if got := read(t, s, power.Name, "0", ahead, ahead.Add(time.Second)); len(got) != 1 {
 		t.Errorf("ten years ahead: %v", got)
 	}
@@ -237,8 +237,8 @@ func TestNoDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := open(t, o)
-	put(s, t0, 1)
-	put(s, t0.Add(time.Second), 2)
+	appendRow(s, t0, 1)
+	appendRow(s, t0.Add(time.Second), 2)
 	if got := read(t, s, power.Name, "0", t0, t0.Add(time.Minute)); len(got) != 2 {
 		t.Errorf("in memory: %v", got)
 	}
@@ -255,17 +255,17 @@ func TestNoDisk(t *testing.T) {
 func TestDiskFailsAndRecovers(t *testing.T) {
 	var talk said
 	s := open(t, options(t.TempDir(), &talk))
-	put(s, t0, 1)
+	appendRow(s, t0, 1)
 	s.account(tally{}, os.ErrDeadlineExceeded, false)
 	if !s.Stats().InMemory || !talk.has("in memory only") {
 		t.Fatalf("%+v, %q", s.Stats(), talk)
 	}
-	put(s, t0.Add(time.Second), 2)     // to memory alone
-	put(s, t0.Add(20*time.Second), 20) // the disk is tried again
+	appendRow(s, t0.Add(time.Second), 2)     // to memory alone
+	appendRow(s, t0.Add(20*time.Second), 20) // the disk is tried again
 	if s.Stats().InMemory || !talk.has("on disk again") {
 		t.Fatalf("%+v, %q", s.Stats(), talk)
 	}
-	put(s, t0.Add(21*time.Second), 21)
+	appendRow(s, t0.Add(21*time.Second), 21)
 	got := read(t, s, power.Name, "0", t0, t0.Add(time.Minute))
 	if diff := cmp.Diff([]point{{0, 1}, {1, 2}, {1.001, -1}, {20, 20}, {21, 21}}, got); diff != "" {
 		t.Error(diff)

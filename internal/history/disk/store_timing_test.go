@@ -25,7 +25,7 @@ func BenchmarkAppend(b *testing.B) {
 	i := 0
 	b.ReportAllocs()
 	for b.Loop() {
-		s.Take(func(emit prom.Emit) { w.Walk(snap, nil, emit) })
+		s.AddSnapshot(func(emit prom.Emit) { w.Walk(snap, nil, emit) })
 		s.Append(t0.Add(time.Duration(i) * time.Second))
 		i++
 	}
@@ -42,14 +42,14 @@ func BenchmarkDay(b *testing.B) {
 	for i := 0; i < 86400; i += 15 {
 		step := 1
 		if i < 82800 {
-			step = 15 // nobody sees the difference there
+			step = 15 // makes no difference there
 		}
 		for j := 0; j < 15; j += step {
 			for d := range row {
 				seed = seed*1664525 + 1013904223
 				row[d] = 100 + float64(seed>>24)/4
 			}
-			put(s, t0.Add(time.Duration(i+j)*time.Second), row...)
+			appendRow(s, t0.Add(time.Duration(i+j)*time.Second), row...)
 		}
 	}
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 50_000_000, Timeout: time.Minute, Parser: parser.NewParser(parser.Options{})})

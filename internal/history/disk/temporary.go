@@ -9,7 +9,7 @@ import (
 )
 
 // Temporary is a database of snapshots that are read from elsewhere, for as long as
-// somebody asks about them: the charts of a recording.
+// a client queries them: the charts of a recording.
 type Temporary struct {
 	*Store
 	walker *prom.Walker
@@ -35,6 +35,6 @@ func OpenTemporary(dir string) (*Temporary, error) {
 // Add takes in a snapshot.
 func (t *Temporary) Add(s *model.Snapshot) {
 	t.walker.Observe(s)
-	t.Take(func(emit prom.Emit) { t.walker.Walk(s, nil, emit) })
+	t.AddSnapshot(func(emit prom.Emit) { t.walker.Walk(s, nil, emit) })
 	t.Append(s.Time)
 }

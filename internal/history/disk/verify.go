@@ -19,7 +19,7 @@ import (
 // shorter ones.
 const idLength = 26
 
-// setBadBlocksAside looks through the blocks of a database that is not open,
+// setBadBlocksAside verifies the blocks of a database that is not open,
 // and moves those out of the way that cannot be read: a question that touches
 // one of them would fail as a whole. It costs a reading of the files.
 func (s *Store) setBadBlocksAside(name string) {

@@ -23,8 +23,8 @@ func see(l *Line, second, dram int) {
 	l.See(begin.Add(time.Duration(second)*time.Second), Of(&p))
 }
 
-// told writes points as second=bytes.
-func told(list []Point) string {
+// formatPoints writes points as second=bytes.
+func formatPoints(list []Point) string {
 	var out []string
 	for _, p := range list {
 		text := "-"
@@ -56,7 +56,7 @@ func TestPoints(t *testing.T) {
 			see(l, x.second, x.dram)
 		}
 		list, step := l.Points(1000)
-		if got := told(list); got != c.want || step != 0 {
+		if got := formatPoints(list); got != c.want || step != 0 {
 			t.Errorf("%s: %q with a step of %v, want %q", name, got, step, c.want)
 		}
 	}
@@ -73,7 +73,7 @@ func TestThin(t *testing.T) {
 		see(l, i, dram)
 	}
 	list, step := l.Points(10)
-	if got, want := told(list), "0=1 499.5=999 599.4=1"; got != want || step != 99900*time.Millisecond {
+	if got, want := formatPoints(list), "0=1 499.5=999 599.4=1"; got != want || step != 99900*time.Millisecond {
 		t.Errorf("%q with a step of %v, want %q", got, step, want)
 	}
 }

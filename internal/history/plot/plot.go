@@ -57,8 +57,8 @@ type Point struct {
 	Bound string `json:"bound,omitempty"`
 }
 
-// ask asks for a series at every step of a time.
-func (p *Range) ask(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]client.Series, error) {
+// query asks for a series at every step of a time.
+func (p *Range) query(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]client.Series, error) {
 	list, err := p.Client.Range(ctx, expr, start, end, step)
 	if errors.Is(err, client.ErrNotFound) {
 		return nil, exit.With(exit.Unsupported, "this ttmond keeps no history (history.enabled in its configuration)")
@@ -71,7 +71,7 @@ func (p *Range) ask(ctx context.Context, expr string, start, end time.Time, step
 
 // atEnd asks for the last value of each series; one that has ended has none.
 func (p *Range) atEnd(ctx context.Context, expr string, lines map[string]*text.Line, take func(*text.Line, float64)) error {
-	list, err := p.ask(ctx, expr, p.End, p.End, time.Second)
+	list, err := p.query(ctx, expr, p.End, p.End, time.Second)
 	for _, s := range list {
 		if l := lines[lineName(s.Labels, p.Snapshot)]; l != nil && len(s.Points) > 0 {
 			take(l, s.Points[0].Value)
@@ -86,10 +86,10 @@ func (p *Range) points(ctx context.Context, q Question) (out []Series, err error
 	if step == 0 {
 		step = max(p.End.Sub(p.Start)/1000, time.Second).Truncate(time.Second)
 	}
-	list, err := p.ask(ctx, q.Expr, p.Start, p.End, step)
+	list, err := p.query(ctx, q.Expr, p.Start, p.End, step)
 	if err == nil && q.Bound != "" {
 		var companions []client.Series
-		companions, err = p.ask(ctx, q.Bound, p.Start, p.End, step)
+		companions, err = p.query(ctx, q.Bound, p.Start, p.End, step)
 		client.Bind(list, companions)
 	}
 	for _, s := range list {
@@ -173,7 +173,7 @@ func (p *Range) lines(ctx context.Context, q Question, first time.Time, step tim
 		{"max_over_time", func(l *text.Line) []float64 { return l.Max }},
 		{"avg_over_time", func(l *text.Line) []float64 { return l.Avg }},
 	} {
-		list, err := p.ask(ctx, ofParts(part.function, q, step), first, p.End, step)
+		list, err := p.query(ctx, ofParts(part.function, q, step), first, p.End, step)
 		if err != nil {
 			return nil, err
 		}
@@ -312,9 +312,9 @@ func Names(args []string) (list []string) {
 	return list
 }
 
-// Ask is the question about a METRIC: the name of a field, or PromQL. With chosen, it
+// ParseMetric is the question about a METRIC: the name of a field, or PromQL. With chosen, it
 // is about the devices of the snapshot alone.
-func Ask(arg string, snap *model.Snapshot, chosen bool) (Question, error) {
+func ParseMetric(arg string, snap *model.Snapshot, chosen bool) (Question, error) {
 	if isPromQL(arg) {
 		return Question{Title: arg, Expr: arg, Divide: 1, Decimals: 2}, nil
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // TestNoRoom: a run that fails right after an allocation has failed ended because
-// of it; one that was ended by somebody, or goes on for long, did not.
+// of it; one that a user killed, or that continues for long, did not.
 func TestNoRoom(t *testing.T) {
 	last := t0.Add(3 * time.Second)
 	failed := &model.Failures{Count: 2, Last: last, ID: "f12", Pool: "dram"}
@@ -71,7 +71,7 @@ func TestFailureIsKnownLate(t *testing.T) {
 }
 
 // TestFailuresOfProcesses: those of all processes of a run are added up, each is
-// counted once, and a successor goes on counting.
+// counted once, and a successor continues the count.
 func TestFailuresOfProcesses(t *testing.T) {
 	dir := t.TempDir()
 	b := begin(t, dir)

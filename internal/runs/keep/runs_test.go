@@ -255,7 +255,7 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// A process that opens a device again goes on with its run.
+// A process that opens a device again continues its run.
 func TestReopened(t *testing.T) {
 	b := open(t, t.TempDir())
 	sc := &scene{}

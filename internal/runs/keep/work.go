@@ -69,7 +69,7 @@ func (l *live) chipWork(s *model.Snapshot, p *model.Process, c *model.ChipWork) 
 			return
 		}
 		w := runs.Work{PID: p.PID, StartTicks: p.StartTicks, Chip: id, Name: c.Chip, Bound: model.Exact.String()}
-		if l.Seen.Equal(s.Time) { // before that nobody looked; a process that comes later did all of it meanwhile
+		if l.Seen.Equal(s.Time) { // first sample; a process that comes later did all of it since
 			w.Base = runs.WorkBase{Busy: seconds, Programs: programs}
 		}
 		i = len(d.Work)

@@ -1,5 +1,5 @@
-// Package auto is a ttmon-server's host that nobody has named: the ttmond of this
-// machine while one runs, and what this user can see while none does.
+// Package auto is the default host of a ttmon-server: the ttmond of this machine
+// while one runs, and what this user can see while none does.
 package auto
 
 import (

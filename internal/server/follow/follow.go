@@ -191,7 +191,7 @@ func (h *Host) snapshots(ctx context.Context, sink server.Sink) (connected bool,
 		kind, frame, err := in.Next()
 		if err == nil {
 			dead.Reset(silence + 5*h.every())
-			err = h.take(ctx, kind, frame, &hello, sink)
+			err = h.handleFrame(ctx, kind, frame, &hello, sink)
 		}
 		if err != nil {
 			return true, err
@@ -204,8 +204,8 @@ func (h *Host) every() time.Duration {
 	return st.Every()
 }
 
-// take takes in a frame.
-func (h *Host) take(ctx context.Context, kind stream.Kind, frame []byte, hello *stream.Hello, sink server.Sink) error {
+// handleFrame takes in a frame.
+func (h *Host) handleFrame(ctx context.Context, kind stream.Kind, frame []byte, hello *stream.Hello, sink server.Sink) error {
 	switch kind {
 	case stream.KindState:
 		st := new(stream.State)

@@ -15,14 +15,14 @@ import (
 )
 
 // proxy hands calls on to ttmond, each with the session of the viewer who makes
-// it. A call without one is made for nobody: never with the server's own rights.
+// it. A call without one has no user: never the server's own rights.
 type proxy struct {
 	reverse *httputil.ReverseProxy
 	client  *http.Client
 }
 
-// nobody is the session of those who have none.
-const nobody = "none"
+// noSession is the session of viewers who have none.
+const noSession = "none"
 
 func newProxy(t http.RoundTripper, c *http.Client) *proxy {
 	return &proxy{client: c, reverse: &httputil.ReverseProxy{
@@ -56,7 +56,7 @@ func sessionOf(r *http.Request) string {
 	if s := r.Header.Get(api.SessionHeader); s != "" {
 		return s
 	}
-	return nobody
+	return noSession
 }
 
 // Serve implements api.Upstream.

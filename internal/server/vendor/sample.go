@@ -24,7 +24,7 @@ import (
 // maxBody bounds what an exporter may answer: that of 32 chips has about 1 MiB.
 const maxBody = 16 << 20
 
-// oldest is how old a sample of the exporter may be: it goes on publishing values
+// oldest is how old a sample of the exporter may be: it continues to publish values
 // of chips that it no longer reads, with their time.
 const oldest = time.Minute
 
@@ -128,15 +128,15 @@ func (s *sample) add(name string, m *dto.Metric, now time.Time) {
 	}
 	switch {
 	case channel >= 0:
-		put(c.channels, channel, name, v)
+		setValue(c.channels, channel, name, v)
 	case module >= 0:
-		put(c.modules, module, name, v)
+		setValue(c.modules, module, name, v)
 	default:
 		c.values[name] = v
 	}
 }
 
-func put(of map[int]map[string]float64, n int, name string, v float64) {
+func setValue(of map[int]map[string]float64, n int, name string, v float64) {
 	if of[n] == nil {
 		of[n] = map[string]float64{}
 	}

@@ -70,7 +70,7 @@ func New(address string, log *slog.Logger) *Scraper {
 // Run asks until ctx is done.
 func (s *Scraper) Run(ctx context.Context) {
 	for {
-		s.ask(ctx)
+		s.scrape(ctx)
 		select {
 		case <-ctx.Done():
 			return
@@ -79,7 +79,7 @@ func (s *Scraper) Run(ctx context.Context) {
 	}
 }
 
-func (s *Scraper) ask(ctx context.Context) {
+func (s *Scraper) scrape(ctx context.Context) {
 	sample, err := s.get(ctx)
 	if ctx.Err() != nil {
 		return

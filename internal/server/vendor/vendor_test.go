@@ -153,7 +153,7 @@ func TestScrape(t *testing.T) {
 	if got := s.Add(snap); got != snap {
 		t.Error("something was added before the first answer")
 	}
-	s.ask(context.Background())
+	s.scrape(context.Background())
 	if r := remote(); r.V != 47.5 {
 		t.Errorf("%+v", r)
 	}
@@ -167,7 +167,7 @@ func TestScrape(t *testing.T) {
 		text   string
 	}{{http.StatusNotFound, ""}, {http.StatusOK, "<html>"}, {http.StatusOK, "up 1\n"}} {
 		status, text = broken.status, broken.text
-		s.ask(context.Background())
+		s.scrape(context.Background())
 		if r := remote(); r.Known() || !strings.Contains(r.Why, "does not answer") {
 			t.Errorf("%+v: %+v", broken, r)
 		}

@@ -139,15 +139,15 @@ func (c *Cluster) Chips() []Chip {
 	var list []Chip
 	for _, d := range c.all {
 		for _, ch := range d.Chips {
-			list = append(list, place(d, ch))
+			list = append(list, locate(d, ch))
 		}
 	}
 	return list
 }
 
-// place finds the endpoint of a descriptor's chip. A remote chip has that of
+// locate finds the endpoint of a descriptor's chip. A remote chip has that of
 // the chip with PCIe on its board: it is the R of an n300.
-func place(d *umd.Descriptor, ch umd.Chip) Chip {
+func locate(d *umd.Descriptor, ch umd.Chip) Chip {
 	out := Chip{Device: ch.Device, BusID: ch.BusID, Number: ch.ID, ID: ch.UniqueID}
 	if ch.Board < 0 || d.Boards[ch.Board].Type != "n300" {
 		return out
@@ -223,14 +223,14 @@ func (c *Cluster) Write(dir string) error {
 		}
 	}
 	for name, text := range files {
-		if err := put(filepath.Join(dir, name), text); err != nil {
+		if err := writeFile(filepath.Join(dir, name), text); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func put(path string, text []byte) error {
+func writeFile(path string, text []byte) error {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
 		return nil
 	}

@@ -127,7 +127,7 @@ func (d *Driver) load(v Version) {
 	d.Root.Dir("dev").Dir("tenstorrent")
 	for _, dev := range d.devices {
 		if dev.plugged {
-			dev.bind(d.freeIndex(dev), d.takeHwmon())
+			dev.bind(d.freeIndex(dev), d.allocHwmon())
 		}
 	}
 }
@@ -176,7 +176,7 @@ func (d *Driver) freeIndex(dev *Device) int {
 	}
 }
 
-func (d *Driver) takeHwmon() int {
+func (d *Driver) allocHwmon() int {
 	n := d.nextHwmon
 	d.nextHwmon++
 	return n

@@ -44,7 +44,7 @@ func (d *Device) Plug(index, hwmon int, late time.Duration) error {
 		index = d.driver.freeIndex(d)
 	}
 	if hwmon < 0 {
-		hwmon = d.driver.takeHwmon()
+		hwmon = d.driver.allocHwmon()
 	}
 	for _, other := range d.driver.devices {
 		switch {
@@ -112,7 +112,7 @@ func (d *Device) Bind() error {
 	case d.driver.version == (Version{}):
 		return errors.New("the driver is not loaded")
 	}
-	d.bind(d.driver.freeIndex(d), d.driver.takeHwmon())
+	d.bind(d.driver.freeIndex(d), d.driver.allocHwmon())
 	return nil
 }
 

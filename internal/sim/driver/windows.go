@@ -66,7 +66,7 @@ func (d *Device) windowIoctl(c tree.Caller, o *Opener, cmd uint32, arg uint64) (
 	if cmd != allocateTLB {
 		return d.useWindow(o, cmd, b), true
 	}
-	id, e := d.takeWindow(o, binary.LittleEndian.Uint64(b))
+	id, e := d.allocWindow(o, binary.LittleEndian.Uint64(b))
 	if e != 0 {
 		return e, true
 	}
@@ -78,7 +78,7 @@ func (d *Device) windowIoctl(c tree.Caller, o *Opener, cmd uint32, arg uint64) (
 	return 0, true
 }
 
-func (d *Device) takeWindow(o *Opener, size uint64) (uint32, errno) {
+func (d *Device) allocWindow(o *Opener, size uint64) (uint32, errno) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if size != d.windows.size {

@@ -49,7 +49,7 @@ func do(t *testing.T, p *Process, commands ...string) (last Reply) {
 // look reads words of a region.
 type words []byte
 
-func look(t *testing.T, id uint64) words {
+func readRegion(t *testing.T, id uint64) words {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/dev/shm/tt_device_%d_memory", id))
 	if err != nil {
@@ -101,17 +101,17 @@ func TestMistakesOfLayout3(t *testing.T) {
 	cleanShm(t)
 	a := start(t, Options{Layout: 3})
 	do(t, a, "open 1 5")
-	expect(t, look(t, 1), 3, 1, 0, 0) // no slot before the first allocation
+	expect(t, readRegion(t, 1), 3, 1, 0, 0) // no slot before the first allocation
 	do(t, a, "alloc 1 dram 1000")
-	expect(t, look(t, 1), 3, 1, 1, 1000)
+	expect(t, readRegion(t, 1), 3, 1, 1, 1000)
 	kill(t, a)
 	b := start(t, Options{Layout: 3})
 	do(t, b, "open 1", "alloc 1 dram 7")
-	expect(t, look(t, 1), 3, 2, 2, 1007)
+	expect(t, readRegion(t, 1), 3, 2, 2, 1007)
 	do(t, b, "close 1")
 	// The ghost keeps its slot, its bytes and its reference; the per-chip
 	// table even keeps what was freed.
-	w := look(t, 1)
+	w := readRegion(t, 1)
 	expect(t, w, 3, 1, 1, 1000)
 	if pid, dram := w.slot(0); int(pid) != a.PID || dram != 1000 {
 		t.Errorf("slot 0: %d %d", pid, dram)
@@ -128,10 +128,10 @@ func TestForkedChildDetaches(t *testing.T) {
 	cleanShm(t)
 	p := start(t, Options{})
 	do(t, p, "open 1", "alloc 1 dram 5", "fork quit")
-	expect(t, look(t, 1), 3, 0, 1, 0)
+	expect(t, readRegion(t, 1), 3, 0, 1, 0)
 	do(t, p, "fork quit")
-	expect(t, look(t, 1), 3, 0xFFFFFFFF, 1, 0)
-	if pid, dram := look(t, 1).slot(0); int(pid) != p.PID || dram != 5 {
+	expect(t, readRegion(t, 1), 3, 0xFFFFFFFF, 1, 0)
+	if pid, dram := readRegion(t, 1).slot(0); int(pid) != p.PID || dram != 5 {
 		t.Errorf("the parent's slot: %d %d", pid, dram)
 	}
 }
@@ -141,18 +141,18 @@ func TestLayout4Reaps(t *testing.T) {
 	o := Options{Layout: 4}
 	a := start(t, o)
 	do(t, a, "open 1")
-	expect(t, look(t, 1), 4, 1, 1, 0)
+	expect(t, readRegion(t, 1), 4, 1, 1, 0)
 	do(t, a, "alloc 1 dram 1000", "cb 1 30")
 	kill(t, a)
 	b := start(t, o)
 	do(t, b, "open 1")
-	w := look(t, 1)
+	w := readRegion(t, 1)
 	expect(t, w, 4, 1, 1, 0)
 	if pid, _ := w.slot(0); int(pid) != b.PID || w.u64(atTotals+8*int(CB)) != 0 {
 		t.Errorf("slot 0 is %d's, CB total %d", pid, w.u64(atTotals+8*int(CB)))
 	}
 	do(t, b, "alloc 1 dram 10", "cb 1 8", "cb 1 3", "close 1")
-	expect(t, look(t, 1), 4, 0, 0, 0)
+	expect(t, readRegion(t, 1), 4, 0, 0, 0)
 }
 
 func TestLayout4OverLayout3(t *testing.T) {
@@ -160,10 +160,10 @@ func TestLayout4OverLayout3(t *testing.T) {
 	old, young := start(t, Options{Layout: 3}), start(t, Options{Layout: 4})
 	do(t, old, "open 1", "alloc 1 dram 1000")
 	do(t, young, "open 1")
-	expect(t, look(t, 1), 4, 1, 1, 0) // wiped
+	expect(t, readRegion(t, 1), 4, 1, 1, 0) // wiped
 	do(t, young, "close 1")
 	do(t, old, "close 1")
-	expect(t, look(t, 1), 4, 0xFFFFFFFF, 0, 0)
+	expect(t, readRegion(t, 1), 4, 0xFFFFFFFF, 0, 0)
 	// Layout 3 stays away from a layout 4 that seems to be in use.
 	if _, err := old.Do("open 1"); err == nil {
 		t.Error("attached to another layout")
@@ -179,11 +179,11 @@ func TestFullTable(t *testing.T) {
 			for i := range processCount { // pids of no process; 1 is alive for layout 4
 				do(t, p, fmt.Sprintf("store 1 %d 1", atProcesses+i*processBytes))
 			}
-			before := look(t, 1).u64(atTotals)
+			before := readRegion(t, 1).u64(atTotals)
 			do(t, p, "alloc 1 dram 500")
 			// Layout 3 counts it where nothing can ever take it off again.
 			want := map[int]uint64{3: before + 500, 4: before}[layout]
-			if got := look(t, 1).u64(atTotals); got != want {
+			if got := readRegion(t, 1).u64(atTotals); got != want {
 				t.Errorf("total %d, want %d", got, want)
 			}
 		})
@@ -196,7 +196,7 @@ func TestRateLimit(t *testing.T) {
 	if r := do(t, p, "open 1", "alloc 1 dram 1", "cb 1 100"); r.Dropped {
 		t.Error("the first update was dropped")
 	}
-	if r := do(t, p, "cb 1 200"); !r.Dropped || look(t, 1).u64(atTotals+8*int(CB)) != 100 {
+	if r := do(t, p, "cb 1 200"); !r.Dropped || readRegion(t, 1).u64(atTotals+8*int(CB)) != 100 {
 		t.Error("the second update within 100 ms was not dropped")
 	}
 }
@@ -289,12 +289,12 @@ func TestMainHolds(t *testing.T) {
 	if err := json.NewDecoder(out).Decode(&r); err != nil || r.Held[1]["dram"] != 3072 || r.PID != cmd.Process.Pid {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	expect(t, look(t, 1), 4, 1, 1, 3072)
+	expect(t, readRegion(t, 1), 4, 1, 1, 3072)
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, look(t, 1), 4, 0, 0, 0)
+	expect(t, readRegion(t, 1), 4, 0, 0, 0)
 }

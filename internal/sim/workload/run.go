@@ -60,26 +60,26 @@ func Run(kinds Kinds) error {
 	answer := newAnswer(s.Kind != "" && !inherited)
 	if s.ownMounts() && !inherited {
 		if err := s.furnish(); err != nil {
-			answer.give(err.Error())
+			answer.writeFirst(err.Error())
 			return err
 		}
 	}
 	os.WriteFile("/proc/self/comm", []byte(s.Name), 0)
-	files, err := s.begin(inherited)
+	files, err := s.openNodes(inherited)
 	if err != nil {
-		answer.give(err.Error())
+		answer.writeFirst(err.Error())
 		return err
 	}
 	kind := func(ctx context.Context, _ Spec, link Link) error { link.Ready(); <-ctx.Done(); return nil }
 	if s.Kind != "" && !inherited {
 		if kind = kinds[s.Kind]; kind == nil {
 			err := fmt.Errorf("no kind of workload %q", s.Kind)
-			answer.give(err.Error())
+			answer.writeFirst(err.Error())
 			return err
 		}
 	}
 	if s.Orphan && !inherited {
-		answer.give(ready)
+		answer.writeFirst(ready)
 		return nil // the child stays
 	}
 	go keepBusy(ctx, s.CPU)
@@ -87,8 +87,8 @@ func Run(kinds Kinds) error {
 	for i := 0; i < len(ballast); i += 4096 {
 		ballast[i] = 1
 	}
-	if err = kind(ctx, s, Link{Ready: func() { answer.give(ready) }, Load: answer.load, Orders: orders}); err != nil {
-		answer.give(err.Error())
+	if err = kind(ctx, s, Link{Ready: func() { answer.writeFirst(ready) }, Load: answer.load, Orders: orders}); err != nil {
+		answer.writeFirst(err.Error())
 	}
 	<-ctx.Done()
 	// Else the collector would give the memory back and close the nodes.
@@ -118,8 +118,8 @@ type answer struct {
 
 func newAnswer(keep bool) *answer { return &answer{file: os.NewFile(3, "answer"), keep: keep} }
 
-// give says the first line, unless one was said before.
-func (a *answer) give(line string) {
+// writeFirst says the first line, unless one was said before.
+func (a *answer) writeFirst(line string) {
 	a.once.Do(func() {
 		fmt.Fprintln(a.file, strings.ReplaceAll(line, "\n", "; "))
 		if !a.keep || line != ready {
@@ -137,8 +137,8 @@ const (
 	loadWord = "load"
 )
 
-// begin opens the nodes and starts the children that inherit them.
-func (s Spec) begin(inherited bool) (files []*os.File, err error) {
+// openNodes opens the nodes and starts the children that inherit them.
+func (s Spec) openNodes(inherited bool) (files []*os.File, err error) {
 	if inherited {
 		return nil, nil // they are open, from 4 on
 	}

@@ -3,7 +3,7 @@
 // (lines that begin with SMC: and DMC:).
 //
 // It knows /dev/kmsg and nothing else. What it keeps is bounded, however much is
-// written there, and whoever writes it.
+// written there, by any user.
 package kmsg
 
 import (

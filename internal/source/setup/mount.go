@@ -24,7 +24,7 @@ var capabilities = []struct {
 }
 
 // isMount reports whether a root is a mount, and not ours nor a mere directory: a
-// tree of files that was made to be looked at.
+// tree of files made for --root.
 func isMount(root hostfs.Root) bool {
 	if root == (hostfs.Root{}) {
 		return false

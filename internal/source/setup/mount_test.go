@@ -32,6 +32,6 @@ func TestMount(t *testing.T) {
 		t.Errorf("without them: %+v", m)
 	}
 	if m := Read(hostfs.At(t.TempDir())).Mount; m != nil {
-		t.Errorf("a directory is taken for a mount: %+v", m)
+		t.Errorf("a directory counts as a mount: %+v", m)
 	}
 }

@@ -20,36 +20,36 @@ func (e *examiner) driver() {
 	waiting := words.Escape(strings.Join(h.Unbound, ", "))
 	switch {
 	case !h.DriverLoaded && waiting != "":
-		e.say(Driver, Critical, "driver_absent", "the driver is not loaded, and boards wait for it: "+waiting, loadDriver)
+		e.addHost(Driver, Critical, "driver_absent", "the driver is not loaded, and boards wait for it: "+waiting, loadDriver)
 		return
 	case !h.DriverLoaded:
-		e.say(Driver, Unknown, "no_board", "the driver is not loaded, and no Tenstorrent board is on the PCI bus",
+		e.addHost(Driver, Unknown, "no_board", "the driver is not loaded, and no Tenstorrent board is on the PCI bus",
 			"if there should be a board, check that it is seated and powered (lspci -d 1e52:); a container sees boards only where /sys shows them")
 		return
 	case waiting != "":
-		e.say(Driver, Critical, "unbound", "the driver has not taken these boards: "+waiting,
+		e.addHost(Driver, Critical, "unbound", "the driver has not taken these boards: "+waiting,
 			"dmesg | grep tenstorrent says why; a reset or an update of the firmware may help")
 	case len(e.Snapshot.Devices) == 0:
-		e.say(Driver, Unknown, "no_board", "the driver is loaded, and no Tenstorrent board is on the PCI bus",
+		e.addHost(Driver, Unknown, "no_board", "the driver is loaded, and no Tenstorrent board is on the PCI bus",
 			"check that the board is seated and powered (lspci -d 1e52:)")
 		return
 	}
 	v, ok := h.DriverVersion.Get()
 	if !ok {
-		e.say(Driver, Hint, "driver_version", "the driver does not tell its version", "")
+		e.addHost(Driver, Hint, "driver_version", "the driver does not tell its version", "")
 		return
 	}
 	if before(v, 2, 7) {
-		e.say(Driver, Warning, "driver_removal",
+		e.addHost(Driver, Warning, "driver_removal",
 			"tt-kmd "+words.Escape(v)+" can crash the kernel if a board is removed, or the driver unloaded, while a program reads its sensors, as ttmon and every reader of hwmon does",
 			"update tt-kmd to 2.7 or later; until then stop ttmond and other monitors before you remove a board or unload the driver")
 	}
 	lacks := notOffered(v)
 	switch {
 	case len(lacks) > 0:
-		e.say(Driver, Hint, "driver_old", "tt-kmd "+words.Escape(v)+" does not offer "+strings.Join(lacks, ", "), "update tt-kmd to 2.9 or later")
+		e.addHost(Driver, Hint, "driver_old", "tt-kmd "+words.Escape(v)+" does not offer "+strings.Join(lacks, ", "), "update tt-kmd to 2.9 or later")
 	default:
-		e.say(Driver, OK, "driver", fmt.Sprintf("tt-kmd %s has %s", words.Escape(v), count(len(e.Snapshot.Devices), "device")), "")
+		e.addHost(Driver, OK, "driver", fmt.Sprintf("tt-kmd %s has %s", words.Escape(v), count(len(e.Snapshot.Devices), "device")), "")
 	}
 }
 
@@ -89,7 +89,7 @@ func (e *examiner) devices() {
 		if slices.ContainsFunc(e.Snapshot.Devices, func(d model.Device) bool { return d.StateReason.Cause != "" }) {
 			text += ", as far as can be told without seeing heartbeats move"
 		}
-		e.say(Devices, OK, "devices", text, "")
+		e.addHost(Devices, OK, "devices", text, "")
 	}
 }
 
@@ -127,7 +127,7 @@ func (e *examiner) firmware() {
 		})
 	}
 	if len(versions) > 0 {
-		e.say(Firmware, OK, "firmware", "bundle "+strings.Join(silent, "; "), "")
+		e.addHost(Firmware, OK, "firmware", "bundle "+strings.Join(silent, "; "), "")
 	}
 }
 
@@ -150,11 +150,11 @@ func (e *examiner) links() {
 		e.add(Finding{
 			Area: Links, Level: Warning, Code: "pcie_errors", Devices: []int{at},
 			Text: fmt.Sprintf("device %d: the PCIe link has had %d fatal and %d other errors since the host started", at, fatal, nonfatal),
-			Do:   "seat the board anew, or try another slot; dmesg | grep AER says what they were",
+			Do:   "reseat the board, or try another slot; dmesg | grep AER lists the errors",
 		})
 	}
 	if !slow {
-		e.say(Links, OK, "links", "PCIe links are as fast and wide as both ends can do", "")
+		e.addHost(Links, OK, "links", "PCIe links are as fast and wide as both ends can do", "")
 	}
 }
 

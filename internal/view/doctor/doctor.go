@@ -2,7 +2,7 @@
 // about it: the checks of ttmon doctor.
 //
 // It is a view: it reads a snapshot, how the host is set up and how ttmond is
-// doing, and makes sentences of them. It reads no file and asks nobody.
+// doing, and makes sentences of them. It reads no file and calls no daemon.
 package doctor
 
 import (
@@ -54,7 +54,7 @@ type Finding struct {
 	Do      string `json:"do,omitempty"` // what to do about it
 }
 
-// Subject is what is looked at.
+// Subject is what doctor examines.
 type Subject struct {
 	Snapshot *model.Snapshot
 	Setup    *model.Setup
@@ -72,7 +72,7 @@ type DaemonState struct {
 	Problems []string
 	Warnings []string
 	// Watch says whether ttmond watches allocators, and Reason why not;
-	// empty where nobody could be asked.
+	// empty if no ttmond answers.
 	Watch     apitype.WatchState
 	Reason    string
 	Watched   int      // processes
@@ -166,8 +166,8 @@ type examiner struct {
 
 func (e *examiner) add(f Finding) { e.found = append(e.found, f) }
 
-// say adds a finding about the host.
-func (e *examiner) say(a Area, l Level, code, text, do string) {
+// addHost adds a finding about the host.
+func (e *examiner) addHost(a Area, l Level, code, text, do string) {
 	e.add(Finding{Area: a, Level: l, Code: code, Text: text, Do: do})
 }
 

@@ -13,7 +13,7 @@ func (e *examiner) permissions() {
 		return
 	}
 	if len(e.Setup.Nodes) == 0 {
-		e.say(Permissions, Warning, "nodes_absent", "there are no device nodes in /dev/tenstorrent: programs cannot use the boards from here",
+		e.addHost(Permissions, Warning, "nodes_absent", "there are no device nodes in /dev/tenstorrent: programs cannot use the boards from here",
 			"in a container, pass them on (docker run --device /dev/tenstorrent); on a host, see whether udev runs")
 		return
 	}
@@ -40,7 +40,7 @@ func (e *examiner) permissions() {
 		})
 	}
 	if len(shut)+len(narrow) == 0 {
-		e.say(Permissions, OK, "nodes", "everybody may use the device nodes", "")
+		e.addHost(Permissions, OK, "nodes", "everybody may use the device nodes", "")
 	}
 }
 
@@ -60,15 +60,15 @@ func (e *examiner) iommu() {
 	switch {
 	case len(e.Setup.Functions) == 0:
 	case len(n) == 0:
-		e.say(IOMMU, Hint, "iommu_unknown", "whether an IOMMU translates addresses cannot be told", "")
+		e.addHost(IOMMU, Hint, "iommu_unknown", "whether an IOMMU translates addresses cannot be told", "")
 	case n[model.Translated] == len(e.Setup.Functions):
-		e.say(IOMMU, OK, "iommu", "addresses are translated: tt-metal pins ordinary memory and needs no huge pages", "")
+		e.addHost(IOMMU, OK, "iommu", "addresses are translated: tt-metal pins ordinary memory and needs no huge pages", "")
 	case n[model.Translated] > 0:
-		e.say(IOMMU, Hint, "iommu_mixed", fmt.Sprintf("addresses are translated for %d of %d boards", n[model.Translated], len(e.Setup.Functions)), "")
+		e.addHost(IOMMU, Hint, "iommu_mixed", fmt.Sprintf("addresses are translated for %d of %d boards", n[model.Translated], len(e.Setup.Functions)), "")
 	case n[model.PassThrough] > 0:
-		e.say(IOMMU, OK, "iommu_passthrough", "the IOMMU lets addresses through (iommu=pt): tt-metal needs huge pages", "")
+		e.addHost(IOMMU, OK, "iommu_passthrough", "the IOMMU lets addresses through (iommu=pt): tt-metal needs huge pages", "")
 	default:
-		e.say(IOMMU, OK, "iommu_none", "there is none, or it is switched off: tt-metal needs huge pages", "")
+		e.addHost(IOMMU, OK, "iommu_none", "there is none, or it is switched off: tt-metal needs huge pages", "")
 	}
 }
 
@@ -85,17 +85,17 @@ func (e *examiner) hugePages() {
 	}
 	switch {
 	case need == 0:
-		e.say(HugePages, OK, "hugepages_unneeded", "not needed behind this IOMMU", "")
+		e.addHost(HugePages, OK, "hugepages_unneeded", "not needed behind this IOMMU", "")
 	case !known:
-		e.say(HugePages, Warning, "hugepages_unsupported", "this kernel or processor shows no pages of 1 GiB: "+e.Setup.HugePages.Status.String(),
+		e.addHost(HugePages, Warning, "hugepages_unsupported", "this kernel or processor shows no pages of 1 GiB: "+e.Setup.HugePages.Status.String(),
 			"switch on an IOMMU that translates, or use a kernel with pages of 1 GiB")
 	case pages < need:
-		e.say(HugePages, Warning, "hugepages_few", fmt.Sprintf("%s of 1 GiB for %s: tt-metal needs at least one each", count(pages, "page"), count(need, "board")), setup)
+		e.addHost(HugePages, Warning, "hugepages_few", fmt.Sprintf("%s of 1 GiB for %s: tt-metal needs at least one each", count(pages, "page"), count(need, "board")), setup)
 	case e.Setup.HugeMount == "":
-		e.say(HugePages, Warning, "hugepages_unmounted", fmt.Sprintf("%s of 1 GiB%s, and nowhere to map them from", count(pages, "page"), free),
+		e.addHost(HugePages, Warning, "hugepages_unmounted", fmt.Sprintf("%s of 1 GiB%s, and nowhere to map them from", count(pages, "page"), free),
 			"mount -t hugetlbfs -o pagesize=1G,mode=0777 none /dev/hugepages-1G (dev-hugepages-1G.mount of tt-system-tools does)")
 	default:
-		e.say(HugePages, OK, "hugepages", fmt.Sprintf("%s of 1 GiB%s, at %s", count(pages, "page"), free, words.Escape(e.Setup.HugeMount)), "")
+		e.addHost(HugePages, OK, "hugepages", fmt.Sprintf("%s of 1 GiB%s, at %s", count(pages, "page"), free, words.Escape(e.Setup.HugeMount)), "")
 	}
 }
 
@@ -109,12 +109,12 @@ func (e *examiner) accounting() {
 	}
 	n, known := e.Setup.Regions.Get()
 	if !known {
-		e.say(Accounting, Warning, "shm_unreadable", "it cannot be read: "+e.Setup.Regions.Status.String(), "mount a tmpfs on /dev/shm with mode 1777")
+		e.addHost(Accounting, Warning, "shm_unreadable", "it cannot be read: "+e.Setup.Regions.Status.String(), "mount a tmpfs on /dev/shm with mode 1777")
 		return
 	}
 	if free, ok := e.Setup.ShmFree.Get(); ok && free < lowShm && e.Setup.ShmTotal.V > 0 {
-		e.say(Accounting, Warning, "shm_full", fmt.Sprintf("only %s of %s are left: programs that find no room there do not start, or account for nothing",
-			words.Bytes(free), words.Bytes(e.Setup.ShmTotal.V)), "remove what nobody needs; in a container, give it more (docker run --shm-size)")
+		e.addHost(Accounting, Warning, "shm_full", fmt.Sprintf("only %s of %s are left: programs that find no room there do not start, or account for nothing",
+			words.Bytes(free), words.Bytes(e.Setup.ShmTotal.V)), "remove unused files; in a container, give it more (docker run --shm-size)")
 	}
 	left := e.repeat(Accounting, map[string]string{
 		"stale":                      "ttmon stale --remove",
@@ -125,7 +125,7 @@ func (e *examiner) accounting() {
 		string(model.ShmUnreadable):  "run ttmon as root",
 	})
 	if !left {
-		e.say(Accounting, OK, "regions", count(n, "region")+" of tt-metal's accounting, nothing stale in what may be read", "")
+		e.addHost(Accounting, OK, "regions", count(n, "region")+" of tt-metal's accounting, nothing stale in what may be read", "")
 	}
 }
 
@@ -134,12 +134,12 @@ func (e *examiner) sight() {
 	limited := e.mounted()
 	if c := e.Setup.Container; c != "" && !e.Snapshot.Simulated && e.Setup.Mount == nil {
 		limited = true
-		e.say(Sight, Hint, "container", "this is inside a container ("+words.Escape(c)+"): processes and accounting regions of the host are out of sight",
+		e.addHost(Sight, Hint, "container", "this is inside a container ("+words.Escape(c)+"): processes and accounting regions of the host are out of sight",
 			"mount ttmond's socket /run/ttmon into it, or give ttmon the whole host to look at (--pid=host -v /:/host:ro,rslave, ttmon --root /host)")
 	}
 	if e.Daemon.Answers {
 		if !limited {
-			e.say(Sight, OK, "daemon_sees", "ttmond looks for you: figures of all users are in what ttmon shows", "")
+			e.addHost(Sight, OK, "daemon_sees", "ttmond looks for you: figures of all users are in what ttmon shows", "")
 		}
 		return
 	}
@@ -154,9 +154,9 @@ func (e *examiner) sight() {
 		if e.Setup.HidePID {
 			how = "you are not root, and /proc hides other users' processes (hidepid)"
 		}
-		e.say(Sight, Hint, "not_root", how, "start ttmond, or run ttmon as root")
+		e.addHost(Sight, Hint, "not_root", how, "start ttmond, or run ttmon as root")
 	case !limited:
-		e.say(Sight, OK, "sees_all", "all processes and their memory may be looked at", "")
+		e.addHost(Sight, OK, "sees_all", "can inspect all processes and their memory", "")
 	}
 }
 

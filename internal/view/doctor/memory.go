@@ -15,17 +15,17 @@ func (e *examiner) daemon() {
 	d := &e.Daemon
 	switch {
 	case !d.Answers && d.Why != "":
-		e.say(Daemon, Warning, "ttmond_silent", "it does not answer: "+words.Escape(d.Why), "systemctl status ttmond; journalctl -u ttmond")
+		e.addHost(Daemon, Warning, "ttmond_silent", "it does not answer: "+words.Escape(d.Why), "systemctl status ttmond; journalctl -u ttmond")
 	case !d.Answers:
-		e.say(Daemon, Hint, "ttmond_absent", "none runs here: no history, no alerts, no exact memory of unmodified programs, nothing of other users' programs", startDaemon)
+		e.addHost(Daemon, Hint, "ttmond_absent", "none runs here: no history, no alerts, no exact memory of unmodified programs, nothing of other users' programs", startDaemon)
 	case len(d.Problems) > 0:
-		e.say(Daemon, Critical, "ttmond_problem", joined(d.Problems), "ttmon daemon status; journalctl -u ttmond")
+		e.addHost(Daemon, Critical, "ttmond_problem", joined(d.Problems), "ttmon daemon status; journalctl -u ttmond")
 	case len(d.Warnings) > 0:
-		e.say(Daemon, Warning, "ttmond_warning", joined(d.Warnings), "ttmon daemon status")
+		e.addHost(Daemon, Warning, "ttmond_warning", joined(d.Warnings), "ttmon daemon status")
 	case d.Version != e.Version && e.Version != "":
-		e.say(Daemon, Hint, "ttmond_version", fmt.Sprintf("it is %s, and this ttmon is %s", words.Escape(d.Version), words.Escape(e.Version)), "systemctl restart ttmond")
+		e.addHost(Daemon, Hint, "ttmond_version", fmt.Sprintf("it is %s, and this ttmon is %s", words.Escape(d.Version), words.Escape(e.Version)), "systemctl restart ttmond")
 	default:
-		e.say(Daemon, OK, "ttmond", "ttmond "+words.Escape(d.Version)+" answers at "+words.Escape(d.Path), "")
+		e.addHost(Daemon, OK, "ttmond", "ttmond "+words.Escape(d.Version)+" answers at "+words.Escape(d.Path), "")
 	}
 }
 
@@ -37,27 +37,27 @@ func (e *examiner) uprobes() {
 	switch {
 	case d.Watch == apitype.WatchOn:
 		for _, l := range d.Unwatched {
-			e.say(Uprobes, Hint, "library", words.Escape(l), "ttmon run works with every release; a newer ttmond may know this one")
+			e.addHost(Uprobes, Hint, "library", words.Escape(l), "ttmon run works with every release; a newer ttmond may know this one")
 		}
 		text := "ttmond watches allocators: " + count(d.Watched, "program") + " now"
 		if d.Waits {
 			text += "; what they enqueue and wait for, too, at " + waitsCost + " (uprobe.waits)"
 		}
-		e.say(Uprobes, OK, "uprobes", text, "")
+		e.addHost(Uprobes, OK, "uprobes", text, "")
 	case d.Watch == apitype.WatchStarting:
-		e.say(Uprobes, OK, "uprobes_starting", "ttmond has just started, and looks for the programs that are running", "")
+		e.addHost(Uprobes, OK, "uprobes_starting", "ttmond has just started, and looks for the programs that are running", "")
 	case d.Watch == apitype.WatchOff:
-		e.say(Uprobes, Hint, "uprobes_off", "switched off in ttmond: programs are not watched", "set uprobe.enabled = true in ttmond's configuration, and start it without --no-uprobe")
+		e.addHost(Uprobes, Hint, "uprobes_off", "switched off in ttmond: programs are not watched", "set uprobe.enabled = true in ttmond's configuration, and start it without --no-uprobe")
 	case d.Watch == apitype.WatchUnavailable:
-		e.say(Uprobes, Hint, "uprobes_unavailable", "ttmond cannot watch allocators: "+words.Escape(d.Reason), "")
+		e.addHost(Uprobes, Hint, "uprobes_unavailable", "ttmond cannot watch allocators: "+words.Escape(d.Reason), "")
 	case d.Watch == apitype.WatchFailed:
-		e.say(Uprobes, Warning, "uprobes_failed", "ttmond no longer watches allocators: "+words.Escape(d.Reason), "systemctl restart ttmond")
+		e.addHost(Uprobes, Warning, "uprobes_failed", "ttmond no longer watches allocators: "+words.Escape(d.Reason), "systemctl restart ttmond")
 	default:
 		if text, do := obstacle(e.Setup); text != "" {
-			e.say(Uprobes, Hint, "uprobes_impossible", text, do)
+			e.addHost(Uprobes, Hint, "uprobes_impossible", text, do)
 			return
 		}
-		e.say(Uprobes, OK, "uprobes_possible", "this kernel can watch allocators, if a ttmond with the rights to do so runs", "")
+		e.addHost(Uprobes, OK, "uprobes_possible", "this kernel can watch allocators, if a ttmond with the rights to do so runs", "")
 	}
 }
 
@@ -99,19 +99,19 @@ func (e *examiner) memory() {
 	}
 	cure := e.exactly()
 	if len(counted) > 0 {
-		e.say(Memory, Hint, "memory_counted", "known from tt-metal's own statistics, which miscount (~): "+some(counted), cure)
+		e.addHost(Memory, Hint, "memory_counted", "known from tt-metal's own statistics, which miscount (~): "+some(counted), cure)
 	}
 	if len(silent) > 0 {
-		e.say(Memory, Hint, "memory_unknown", "nothing is known of the memory of: "+some(silent), "ttmon smi -q -d MEMORY,PIDS says why of each; "+cure)
+		e.addHost(Memory, Hint, "memory_unknown", "nothing is known of the memory of: "+some(silent), "ttmon smi -q -d MEMORY,PIDS says why of each; "+cure)
 	}
 	if len(reported) > 0 {
-		e.say(Memory, OK, "memory_reported", "as they report it themselves: "+some(reported), "")
+		e.addHost(Memory, OK, "memory_reported", "as they report it themselves: "+some(reported), "")
 	}
 	switch {
 	case len(exact) > 0:
-		e.say(Memory, OK, "memory_exact", "exact: "+some(exact), "")
+		e.addHost(Memory, OK, "memory_exact", "exact: "+some(exact), "")
 	case len(counted)+len(silent)+len(reported) == 0 && len(e.Snapshot.Devices) > 0:
-		e.say(Memory, OK, "memory_unused", "no program uses a device now; "+cure, "")
+		e.addHost(Memory, OK, "memory_unused", "no program uses a device now; "+cure, "")
 	}
 }
 

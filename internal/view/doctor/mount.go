@@ -7,7 +7,7 @@ import (
 )
 
 // mounted says what of the host a container does not see, and reports whether
-// there is anything. A tree of files that was made for --root is not looked at.
+// there is anything. It does not examine a tree made for --root.
 func (e *examiner) mounted() (limited bool) {
 	m := e.Setup.Mount
 	if m == nil || e.Snapshot.Simulated && !m.Proc {
@@ -16,7 +16,7 @@ func (e *examiner) mounted() (limited bool) {
 	dir := words.Escape(m.Dir)
 	say := func(l Level, code, text, do string) {
 		limited = true
-		e.say(Sight, l, code, text, do)
+		e.addHost(Sight, l, code, text, do)
 	}
 	if !m.Proc {
 		say(Warning, "mount_partial", "the host's /proc is not below "+dir+": what is mounted below the host's root was left out",
@@ -28,7 +28,7 @@ func (e *examiner) mounted() (limited bool) {
 			"mount the host's root with all that is below it: -v /:/host:ro,rslave")
 	}
 	if same, known := m.SamePIDs.Get(); known && !same {
-		say(Warning, "pid_namespace", "this container numbers processes by itself: who reports to ttmond cannot be told, and nobody can be watched",
+		say(Warning, "pid_namespace", "this container has its own PID namespace: ttmond cannot identify its clients or watch allocators",
 			"run it with --pid=host (Kubernetes: hostPID: true)")
 	}
 	if len(m.Lacking) > 0 {

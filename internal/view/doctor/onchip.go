@@ -46,7 +46,7 @@ func (e *examiner) onChip() {
 	}
 	switch {
 	case off:
-		e.say(Firmware, OK, "telemetry_off", "ttmond does not read the chips' firmware; it could give "+gives,
+		e.addHost(Firmware, OK, "telemetry_off", "ttmond does not read the chips' firmware; it could give "+gives,
 			`firmware = "table" in ttmond's configuration reads it without a firmware message; see docs/firmware.md for what it touches`)
 	case len(read) > 0:
 		e.add(Finding{Area: Firmware, Level: OK, Code: "telemetry", Devices: read, Text: "ttmond reads the chips' firmware: " + gives})

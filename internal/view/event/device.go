@@ -62,8 +62,8 @@ var kinds = map[model.ConditionKind]Kind{
 }
 
 // conditions notes which conditions of a device began and which are over. A
-// condition whose value cannot be read any more is over without an event: that
-// it is, nobody knows.
+// condition whose value can no longer be read ends without an event: whether it
+// has ended is unknown.
 func (c *comparison) conditions(p, d *model.Device) {
 	was, is := c.was.About(p.Index), c.is.About(d.Index)
 	has := func(list []model.Condition, k model.ConditionKind) bool {

@@ -49,7 +49,7 @@ func (e *Event) About(busID string) bool {
 }
 
 // Detector compares each snapshot with the one before. The zero Detector
-// takes the first snapshot as given: nothing in it is news.
+// makes no events of the first snapshot.
 type Detector struct{ prev *model.Snapshot }
 
 // Next returns what happened since the last snapshot.

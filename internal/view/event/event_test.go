@@ -151,7 +151,7 @@ func TestDetector(t *testing.T) {
 			[]string{"source: ttmond | ttmond answers: it sees every user's memory"},
 		},
 		{
-			"unknown values are no news",
+			"unknown values make no events",
 			func(a, b *model.Snapshot) {
 				b.Devices[0].ThermalTrips = model.Missing[uint32](model.Hung, "")
 				b.Devices[0].Temperature = model.Missing[float64](model.Hung, "")
@@ -230,7 +230,7 @@ func TestConditionsAreDamped(t *testing.T) {
 	}
 }
 
-func TestFirstSnapshotIsNoNews(t *testing.T) {
+func TestFirstSnapshotMakesNoEvents(t *testing.T) {
 	var d Detector
 	if e := d.Next(tuitest.Host(32, 0)); e != nil {
 		t.Errorf("events %v", e)

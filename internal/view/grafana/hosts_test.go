@@ -115,7 +115,7 @@ func newEngine(t *testing.T, exprs []string) engine {
 	return e
 }
 
-func (e engine) ask(expr string) promql.Vector {
+func (e engine) query(expr string) promql.Vector {
 	e.t.Helper()
 	q, err := e.eng.NewInstantQuery(e.t.Context(), storage.Queryable(e.db), nil, expr, e.now)
 	if err != nil {
@@ -131,7 +131,7 @@ func (e engine) ask(expr string) promql.Vector {
 
 // values are those that Grafana offers for a variable.
 func (e engine) values(expr string, value *regexp.Regexp) (list []string) {
-	for _, s := range e.ask(expr) {
+	for _, s := range e.query(expr) {
 		if m := value.FindStringSubmatch(s.Metric.String()); m != nil {
 			list = append(list, m[1])
 		}
@@ -167,7 +167,7 @@ func TestNodeShowsEveryKindOfHost(t *testing.T) {
 				t.Errorf("its devices are %v", got)
 			}
 			for _, p := range d.Panels {
-				if got := e.ask(ready(p.Targets[0].Expr, h.name)); len(got) != 1 || strings.HasPrefix(p.Targets[0].Expr, "sum(") && got[0].F != 1 {
+				if got := e.query(ready(p.Targets[0].Expr, h.name)); len(got) != 1 || strings.HasPrefix(p.Targets[0].Expr, "sum(") && got[0].F != 1 {
 					t.Errorf("%s: %v", p.Title, got)
 				}
 			}
@@ -184,7 +184,7 @@ func TestFleetShowsEveryKindOfHost(t *testing.T) {
 	e := newEngine(t, exprs)
 	n := 0
 	for i, p := range d.Panels {
-		got := e.ask(exprs[i])
+		got := e.query(exprs[i])
 		if p.Title == "Hosts" && got[0].F != float64(len(shownHosts)) {
 			t.Errorf("%v hosts", got[0].F)
 		}

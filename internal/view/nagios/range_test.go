@@ -41,7 +41,7 @@ func TestRange(t *testing.T) {
 	}
 	for _, bad := range []string{"", ":", "a", "1:b", "20:10", "@", "~", "nan", "1:inf", "1:2:3"} {
 		if r, err := ParseRange(bad); err == nil {
-			t.Errorf("%q is taken for %+v", bad, r)
+			t.Errorf("%q is accepted as %+v", bad, r)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func (w *Walker) conditions(s *model.Snapshot, emit Emit) {
 	}
 }
 
-// describe makes the labels of the info series anew if they have changed.
+// describe rebuilds the labels of the info series if they have changed.
 func (x *device) describe(d *model.Device) {
 	key := infoKey{
 		index: x.index, chipID: x.chipID, board: d.Board.V, serial: d.Serial.V, arch: string(d.Arch), path: d.Path,

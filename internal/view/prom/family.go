@@ -15,7 +15,7 @@ type Family struct {
 	Type string // gauge or counter
 	Help string
 	// Static families hardly ever change: limits, sizes, names, states.
-	// Whoever keeps samples may keep the changes, and few of the others.
+	// A database may store only their changes, and a few samples between.
 	Static bool
 }
 

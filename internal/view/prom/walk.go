@@ -71,7 +71,7 @@ func (w *Walker) SetOptions(o Options) { w.opt = o }
 func (w *Walker) Observe(s *model.Snapshot) {
 	dt := s.Time.Sub(w.last).Seconds()
 	if w.last.IsZero() || dt < 0 || dt > 60 {
-		dt = 0 // nobody knows what it drew meanwhile
+		dt = 0 // what it drew meanwhile is unknown
 	}
 	w.last = s.Time
 	for i := range s.Devices {

@@ -24,7 +24,7 @@ func TestMeter(t *testing.T) {
 	}{
 		{"nothing yet", nil, 80, "ttmon 1:05  nothing held"},
 		{"one", map[uint64]map[model.Pool]uint64{7: {model.DRAM: 2 * mib, model.L1: 3 << 10}}, 80, "ttmon 1:05  device 0 L DRAM 2.0 MiB L1 3.0 KiB"},
-		{"a chip of nobody", map[uint64]map[model.Pool]uint64{9: {model.DRAM: mib}}, 80, "ttmon 1:05  chip 9 DRAM 1.0 MiB"},
+		{"a chip of no device", map[uint64]map[model.Pool]uint64{9: {model.DRAM: mib}}, 80, "ttmon 1:05  chip 9 DRAM 1.0 MiB"},
 		{"empty chips are left out", map[uint64]map[model.Pool]uint64{7: {}, 9: {model.DRAM: mib}}, 80, "ttmon 1:05  chip 9 DRAM 1.0 MiB"},
 		{"a mesh", mesh, 80, "ttmon 1:05  each of 32 chips DRAM 64 MiB"},
 		{"two that differ", map[uint64]map[model.Pool]uint64{7: {model.DRAM: mib}, 9: {model.DRAM: 2 * mib}}, 80, "ttmon 1:05  device 0 L DRAM 1.0 MiB  chip 9 DRAM 2.0 MiB"},

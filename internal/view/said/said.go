@@ -1,4 +1,4 @@
-// Package said is a snapshot in words for whoever draws it elsewhere: the page
+// Package said is a snapshot in words for a client that draws it elsewhere: the page
 // in a browser. Every figure with its mark, every reason as a sentence, sums
 // with their bounds, exactly as ttmon says them in a terminal, so that the page
 // lays out and does not reword.

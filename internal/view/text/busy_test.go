@@ -17,11 +17,11 @@ func TestChipBusy(t *testing.T) {
 		board, left, right model.Work
 		want               [2]string // in the rows of the two chips
 	}{
-		"nothing is known":   {none(model.WorkNotWatched), none(model.WorkNotWatched), none(model.WorkRemoteChip), [2]string{"", ""}},
-		"one is known":       {known, known, none(model.WorkRemoteChip), [2]string{"62 %", "unknown"}},
-		"both are known":     {known, known, model.Work{Busy: model.Value(0.0)}, [2]string{"62 %", "0 %"}},
-		"one may be stuck":   {none(model.WorkSilent), none(model.WorkSilent), none(model.WorkRemoteChip), [2]string{"silent", ""}},
-		"nobody ever looked": {model.Work{}, model.Work{}, model.Work{}, [2]string{"", ""}},
+		"nothing is known": {none(model.WorkNotWatched), none(model.WorkNotWatched), none(model.WorkRemoteChip), [2]string{"", ""}},
+		"one is known":     {known, known, none(model.WorkRemoteChip), [2]string{"62 %", "unknown"}},
+		"both are known":   {known, known, model.Work{Busy: model.Value(0.0)}, [2]string{"62 %", "0 %"}},
+		"one may be stuck": {none(model.WorkSilent), none(model.WorkSilent), none(model.WorkRemoteChip), [2]string{"silent", ""}},
+		"never sampled":    {model.Work{}, model.Work{}, model.Work{}, [2]string{"", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := sample.Four()

@@ -64,7 +64,7 @@ func pmonColumns() []monColumn {
 	}
 }
 
-// The groups that are shown when nobody chooses.
+// The groups that are shown by default.
 const (
 	DmonDefault = "pcumth"
 	PmonDefault = "ubmcn"

@@ -12,9 +12,9 @@ import (
 // those that are not well what to do.
 func AppendDoctor(dst []byte, r *doctor.Report, o Options) []byte {
 	p := &printer{buf: dst, Options: o}
-	p.put(" "+words.Escape(r.Host), strong)
-	p.put("   "+verdict(r), levelStyle(r.Status))
-	p.put("   ttmon "+o.Version, faint)
+	p.write(" "+words.Escape(r.Host), strong)
+	p.write("   "+verdict(r), levelStyle(r.Status))
+	p.write("   ttmon "+o.Version, faint)
 	p.newline()
 	p.rule("")
 	var last doctor.Area
@@ -44,8 +44,8 @@ func (p *printer) finding(f *doctor.Finding, area string) {
 	word := map[doctor.Level]string{
 		doctor.OK: "ok", doctor.Hint: "hint", doctor.Unknown: "?", doctor.Warning: "warn", doctor.Critical: "BAD",
 	}[f.Level]
-	p.put(fmt.Sprintf(" %-*s", doctorArea-1, word), levelStyle(f.Level))
-	p.put(fmt.Sprintf("%-*s", doctorText-doctorArea, area), plain)
+	p.write(fmt.Sprintf(" %-*s", doctorArea-1, word), levelStyle(f.Level))
+	p.write(fmt.Sprintf("%-*s", doctorText-doctorArea, area), plain)
 	p.hanging(f.Text, plain, 0)
 	if f.Do != "" {
 		p.blanks(doctorText)

@@ -27,7 +27,7 @@ type Fleet struct {
 type FleetHost struct {
 	Name        string
 	Chips       assess.Tally
-	States      []FleetChip // of the chips one by one; empty where nobody asked
+	States      []FleetChip // of the chips one by one; empty if not requested
 	Temperature float64     // of the hottest chip, °C
 	Power       float64     // W
 	PowerBound  model.Bound // AtLeast where the power of some chips is not known

@@ -198,7 +198,7 @@ func (g *grid) printRow(p *printer, r row, widths []int, cut bool) {
 		p.blanks(g.gap(i, widths))
 		if col.bar {
 			if r.bar.ok && !p.Plain {
-				p.write(words.SoftBar(r.bar.ratio, widths[i], r.bar.bound), plain) // a bar is there only where it fits
+				p.appendStyled(words.SoftBar(r.bar.ratio, widths[i], r.bar.bound), plain) // a bar is there only where it fits
 				p.used += widths[i]
 			} else {
 				p.blanks(widths[i])
@@ -210,7 +210,7 @@ func (g *grid) printRow(p *printer, r row, widths []int, cut bool) {
 			cl = r.cells[i]
 		}
 		if col.last && !cut {
-			p.put(cl.text, cl.style)
+			p.write(cl.text, cl.style)
 			continue
 		}
 		p.cell(cl, widths[i], col.right)
@@ -226,7 +226,7 @@ func (p *printer) cell(cl cell, width int, right bool) {
 	if right {
 		p.blanks(space)
 	}
-	p.put(text, cl.style)
+	p.write(text, cl.style)
 	if !right {
 		p.blanks(space)
 	}

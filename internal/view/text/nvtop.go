@@ -17,8 +17,8 @@ type nvtopObject struct {
 	fields int
 }
 
-// put writes a field; nil is null.
-func (o *nvtopObject) put(key string, value *string) {
+// field writes a field; nil is null.
+func (o *nvtopObject) field(key string, value *string) {
 	o.key(key)
 	if value == nil {
 		o.dst = append(o.dst, "null"...)
@@ -68,19 +68,19 @@ func AppendNvtop(dst []byte, s *model.Snapshot, scale words.Scale) []byte {
 func nvtopDevice(dst []byte, s *model.Snapshot, d *model.Device, scale words.Scale) []byte {
 	dram := d.Memory.Pools[model.DRAM]
 	o := nvtopObject{dst: append(dst, "\n {"...), indent: " "}
-	o.put("device_name", ptr(nvtopName(d)))
-	o.put("gpu_clock", text(d.AICLK, func(v float64) string { return whole(v) + "MHz" }))
-	o.put("mem_clock", nil)
-	o.put("temp", text(d.Temperature, func(v float64) string { return whole(scale.From(v)) + strings.TrimPrefix(scale.Unit(), "°") }))
-	o.put("fan_speed", text(d.Fan, func(v float64) string { return whole(v) + "RPM" }))
-	o.put("power_draw", text(d.Power, func(v float64) string { return whole(v) + "W" }))
+	o.field("device_name", ptr(nvtopName(d)))
+	o.field("gpu_clock", text(d.AICLK, func(v float64) string { return whole(v) + "MHz" }))
+	o.field("mem_clock", nil)
+	o.field("temp", text(d.Temperature, func(v float64) string { return whole(scale.From(v)) + strings.TrimPrefix(scale.Unit(), "°") }))
+	o.field("fan_speed", text(d.Fan, func(v float64) string { return whole(v) + "RPM" }))
+	o.field("power_draw", text(d.Power, func(v float64) string { return whole(v) + "W" }))
 	for _, key := range []string{"gpu_util", "encode", "decode"} {
-		o.put(key, nil)
+		o.field(key, nil)
 	}
-	o.put("mem_util", share(dram.Used, dram.Total))
-	o.put("mem_total", text(dram.Total, decimal))
-	o.put("mem_used", amount(dram.Used))
-	o.put("mem_free", text(dram.Free, decimal))
+	o.field("mem_util", share(dram.Used, dram.Total))
+	o.field("mem_total", text(dram.Total, decimal))
+	o.field("mem_used", amount(dram.Used))
+	o.field("mem_free", text(dram.Free, decimal))
 	o.key("processes")
 	o.dst = append(o.dst, '[')
 	n := 0
@@ -102,15 +102,15 @@ func nvtopDevice(dst []byte, s *model.Snapshot, d *model.Device, scale words.Sca
 func nvtopProcess(dst []byte, p *model.Process, u *model.DeviceUse, total model.Reading[uint64]) []byte {
 	used := u.Memory[model.DRAM]
 	o := nvtopObject{dst: append(dst, "\n   {"...), indent: "   "}
-	o.put("pid", ptr(strconv.Itoa(p.PID)))
-	o.put("cmdline", ptr(words.Command(p)))
-	o.put("kind", ptr("compute"))
-	o.put("user", ptr(words.Foreign(p.User)))
-	o.put("gpu_usage", nil)
-	o.put("gpu_mem_bytes_alloc", amount(used))
-	o.put("gpu_mem_usage", share(used, total))
-	o.put("encode", nil)
-	o.put("decode", nil)
+	o.field("pid", ptr(strconv.Itoa(p.PID)))
+	o.field("cmdline", ptr(words.Command(p)))
+	o.field("kind", ptr("compute"))
+	o.field("user", ptr(words.Foreign(p.User)))
+	o.field("gpu_usage", nil)
+	o.field("gpu_mem_bytes_alloc", amount(used))
+	o.field("gpu_mem_usage", share(used, total))
+	o.field("encode", nil)
+	o.field("decode", nil)
 	return append(o.dst, "\n   }"...)
 }
 

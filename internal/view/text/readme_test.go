@@ -48,8 +48,8 @@ func shown() *model.Snapshot {
 	return s
 }
 
-// The first picture in the README is what the program prints; -update prints
-// it anew.
+// The first picture in the README is what the program prints; -update
+// rewrites it.
 func TestReadme(t *testing.T) {
 	const path, fence = "../../../README.md", "```\n"
 	old, err := os.ReadFile(path)

@@ -77,7 +77,7 @@ func AppendReport(dst []byte, s *model.Snapshot, sections []Section, o Options) 
 		}
 	}
 	if len(sections) == 0 || slices.Contains(sections, Memory) {
-		r.strangers()
+		r.unmatchedChips()
 	}
 	r.notices(s)
 	return r.buf
@@ -96,8 +96,8 @@ const factColumn = 42
 // fact prints one line: a name and a value, at a depth.
 func (r *report) fact(depth int, name, value string) {
 	name = words.Pad(strings.Repeat("    ", depth)+name, factColumn)
-	r.put(name, plain)
-	r.put(": ", plain)
+	r.write(name, plain)
+	r.write(": ", plain)
 	r.line(value, plain)
 }
 

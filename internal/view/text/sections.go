@@ -286,9 +286,9 @@ func job(p *model.Process) string {
 	return j
 }
 
-// strangers are accounted chips that are none of this host's devices, and
-// what dead processes left on such.
-func (r *report) strangers() {
+// unmatchedChips lists accounted chips that belong to no device of this host,
+// and what dead processes left on them.
+func (r *report) unmatchedChips() {
 	for i := range r.snap.Unmatched {
 		c := &r.snap.Unmatched[i]
 		r.newline()

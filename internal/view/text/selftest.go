@@ -33,7 +33,7 @@ func AppendSelftest(dst []byte, r *selftest.Report, all bool, o Options) []byte 
 		wide[i] = min(wide[i], limit)
 	}
 	p.selftestLine(wide, [4]string{"what", "ttmon", "witness", "by"}, faint)
-	p.put("verdict", faint)
+	p.write("verdict", faint)
 	p.newline()
 	var last selftest.Part
 	for _, l := range lines {
@@ -42,11 +42,11 @@ func AppendSelftest(dst []byte, r *selftest.Report, all bool, o Options) []byte 
 		}
 		last = l.Part
 		p.selftestLine(wide, [4]string{l.What, l.Ours, l.Witness, l.By}, plain)
-		p.put(string(l.Verdict), verdictStyle(l.Verdict))
+		p.write(string(l.Verdict), verdictStyle(l.Verdict))
 		p.newline()
 		if l.Note != "" {
 			for _, text := range words.Wrap(l.Note, max(20, p.layoutWidth()-6)) {
-				p.put("    "+text, faint)
+				p.write("    "+text, faint)
 				p.newline()
 			}
 		}
@@ -62,7 +62,7 @@ func (p *printer) selftestLine(wide [4]int, cells [4]string, st style) {
 		if wide[i] == 0 {
 			continue
 		}
-		p.put(pad(words.Truncate(words.Escape(s), wide[i]), wide[i], false)+"  ", st)
+		p.write(pad(words.Truncate(words.Escape(s), wide[i]), wide[i], false)+"  ", st)
 	}
 }
 
@@ -136,9 +136,9 @@ func (p *printer) selftestSum(r *selftest.Report) {
 	if n := r.Count(selftest.Failed); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d %s", n, selftest.Failed))
 	}
-	p.put(" "+strings.Join(parts, ", ")+", ", plain)
-	p.put(fmt.Sprintf("%d wrong", r.Count(selftest.Wrong)), st)
-	p.put("     "+words.Duration(time.Duration(r.Seconds*float64(time.Second))), faint)
+	p.write(" "+strings.Join(parts, ", ")+", ", plain)
+	p.write(fmt.Sprintf("%d wrong", r.Count(selftest.Wrong)), st)
+	p.write("     "+words.Duration(time.Duration(r.Seconds*float64(time.Second))), faint)
 	p.newline()
 	p.sentence(stageText(r), faint)
 	if r.Simulated {

@@ -29,7 +29,7 @@ func AppendStale(dst []byte, list []model.Leftover, now time.Time, o Options) []
 }
 
 // unseen says whose bytes cannot be judged: their processes may be dead, or
-// alive where nobody here can look.
+// alive in a place this user cannot see.
 func (p *printer) unseen(list []model.Leftover) {
 	for _, l := range list {
 		if len(l.Unseen) == 0 {
@@ -46,7 +46,7 @@ func (p *printer) unseen(list []model.Leftover) {
 	}
 }
 
-// denied says into which regions nobody here may look.
+// denied lists the regions that this user may not read.
 func (p *printer) denied(list []model.Leftover) {
 	n, owner, alike := 0, 0, true
 	first := ""
@@ -85,8 +85,8 @@ func (p *printer) sentence(s string, st style) {
 	}
 }
 
-// ghosts makes the grid. Where there is room every pool that somebody left
-// something in has a column, else the smaller ones share one.
+// ghosts makes the grid. Where there is room every pool with leftovers
+// has a column, else the smaller ones share one.
 func ghosts(list []model.Leftover, now time.Time, o *Options) *grid {
 	g := &grid{ruled: true, columns: []column{
 		{head: "Dev", least: 3},

@@ -87,7 +87,7 @@ func (st *Stream) AppendDmon(dst []byte, s *model.Snapshot) []byte {
 	dst = st.head(dst, s, false)
 	for i := range s.Devices {
 		d := &s.Devices[i]
-		dst = st.begin(dst, s.Time)
+		dst = st.startLine(dst, s.Time)
 		dst = st.field(dst, deviceColumn, number(d.Index))
 		for j, col := range st.columns {
 			f := st.devices[j]
@@ -99,7 +99,7 @@ func (st *Stream) AppendDmon(dst []byte, s *model.Snapshot) []byte {
 }
 
 // AppendPmon appends a sample of all processes, device by device, and a line
-// of "-" for a device that nobody uses.
+// of "-" for an unused device.
 func (st *Stream) AppendPmon(dst []byte, s *model.Snapshot) []byte {
 	dst = st.head(dst, s, true)
 	for i := range s.Devices {
@@ -145,7 +145,7 @@ func (st *Stream) users(dst []byte, s *model.Snapshot, device int) (_ []byte, an
 }
 
 func (st *Stream) process(dst []byte, s *model.Snapshot, device, pid string, get func(int, monColumn) string) []byte {
-	dst = st.begin(dst, s.Time)
+	dst = st.startLine(dst, s.Time)
 	dst = st.field(dst, deviceColumn, device)
 	dst = st.field(dst, pidColumn, pid)
 	for k, col := range st.columns {
@@ -199,8 +199,8 @@ func (st *Stream) head(dst []byte, s *model.Snapshot, pid bool) []byte {
 	return dst
 }
 
-// begin starts a line, with the date and time if they are wanted.
-func (st *Stream) begin(dst []byte, at time.Time) []byte {
+// startLine starts a line, with the date and time if they are wanted.
+func (st *Stream) startLine(dst []byte, at time.Time) []byte {
 	at = at.In(st.zone())
 	st.lines++
 	if st.Date {

@@ -57,7 +57,8 @@ type printer struct {
 	used int  // cells of the line so far, if clip
 }
 
-func (p *printer) put(s string, st style) {
+// write appends text, cut at the width.
+func (p *printer) write(s string, st style) {
 	if s == "" {
 		return
 	}
@@ -68,11 +69,11 @@ func (p *printer) put(s string, st style) {
 		}
 		p.used += w
 	}
-	p.write(s, st)
+	p.appendStyled(s, st)
 }
 
-// write appends what is known to fit.
-func (p *printer) write(s string, st style) {
+// appendStyled appends text that is known to fit.
+func (p *printer) appendStyled(s string, st style) {
 	if p.ASCII {
 		s = ascii(s)
 	}
@@ -95,7 +96,7 @@ func (p *printer) newline() {
 }
 
 func (p *printer) line(s string, st style) {
-	p.put(s, st)
+	p.write(s, st)
 	p.newline()
 }
 
@@ -116,11 +117,11 @@ func (p *printer) rule(title string) {
 	lead := ""
 	if title != "" {
 		lead = "─ " + title + " "
-		p.put("─ ", faint)
-		p.put(title, plain)
-		p.put(" ", plain)
+		p.write("─ ", faint)
+		p.write(title, plain)
+		p.write(" ", plain)
 	}
-	p.write(strings.Repeat("─", max(0, width-words.Width(lead))), faint)
+	p.appendStyled(strings.Repeat("─", max(0, width-words.Width(lead))), faint)
 	p.newline()
 }
 

@@ -66,8 +66,8 @@ func (p *printer) head(s *model.Snapshot) {
 		mark = "   SIMULATED"
 	}
 	left = words.Truncate(left, max(0, p.layoutWidth()-len(when)-len(mark)-2))
-	p.put(left, strong)
-	p.put(mark, warn)
+	p.write(left, strong)
+	p.write(mark, warn)
 	p.blanks(max(2, p.layoutWidth()-words.Width(left)-len(mark)-len(when)))
 	p.line(when, plain)
 	if len(s.Devices) >= 8 {

@@ -73,7 +73,7 @@ func TestNarrowKeepsStateAndMemory(t *testing.T) {
 	}
 }
 
-// No line is longer than the terminal, whatever that is and whoever is shown:
+// No line is longer than the terminal, however narrow it is and whatever is shown:
 // a line that the terminal breaks would push a screen drawn in place upwards.
 func TestNothingIsTooWide(t *testing.T) {
 	many := sample.Galaxy()

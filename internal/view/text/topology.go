@@ -50,16 +50,16 @@ const matrixHead = " Dev "
 // NUMA nodes.
 func (p *printer) matrix(s *model.Snapshot, t *model.Topology, cell, from, to int) {
 	last := to == len(t.Devices)
-	p.put(matrixHead, faint)
+	p.write(matrixHead, faint)
 	for _, index := range t.Devices[from:to] {
-		p.put(fmt.Sprintf(" %*d", cell, index), faint)
+		p.write(fmt.Sprintf(" %*d", cell, index), faint)
 	}
 	if last {
-		p.put("  NUMA  CPUs", faint)
+		p.write("  NUMA  CPUs", faint)
 	}
 	p.newline()
 	for i, index := range t.Devices {
-		p.put(fmt.Sprintf(" %-4d", index), plain)
+		p.write(fmt.Sprintf(" %-4d", index), plain)
 		for j := from; j < to; j++ {
 			st := plain
 			word := string(t.PCIe[i][j])
@@ -69,10 +69,10 @@ func (p *printer) matrix(s *model.Snapshot, t *model.Topology, cell, from, to in
 			case n > 0:
 				word, st = "E"+strconv.Itoa(n), good
 			}
-			p.put(fmt.Sprintf(" %*s", cell, word), st)
+			p.write(fmt.Sprintf(" %*s", cell, word), st)
 		}
 		if last {
-			p.put(numa(s.Device(index)), plain)
+			p.write(numa(s.Device(index)), plain)
 		}
 		p.newline()
 	}
@@ -93,7 +93,7 @@ func (p *printer) mesh(s *model.Snapshot, t *model.Topology) {
 	tones := map[draw.Tone]style{draw.Plain: plain, draw.Faint: faint, draw.Good: good, draw.Warn: warn, draw.Bad: bad}
 	for _, l := range lines {
 		for _, span := range l {
-			p.put(span.Text, tones[span.Tone])
+			p.write(span.Text, tones[span.Tone])
 		}
 		p.newline()
 	}
@@ -202,20 +202,20 @@ func (p *printer) link(l *mesh.Link, traffic bool) {
 	case l.Up.Known():
 		state, st = "down", bad
 	}
-	p.put(fmt.Sprintf(" %-7s %3d   %-7s %3s   ", words.Place(l.From), l.A, to, far), plain)
-	p.put(words.Pad(state, 9), st)
+	p.write(fmt.Sprintf(" %-7s %3d   %-7s %3s   ", words.Place(l.From), l.A, to, far), plain)
+	p.write(words.Pad(state, 9), st)
 	retrains := plain
 	if words.LinkTrouble(&l.Channel) != "" {
 		retrains = warn
 	}
-	p.put(fmt.Sprintf(" %8s", words.Reading(l.Retrains, digits[uint32])), retrains)
+	p.write(fmt.Sprintf(" %8s", words.Reading(l.Retrains, digits[uint32])), retrains)
 	codewords := func(n uint64) string { return words.Mark(l.CodewordBound) + digits(n) }
-	p.put(fmt.Sprintf(" %12s %12s", words.Reading(l.Corrected, codewords), words.Reading(l.Uncorrected, codewords)), plain)
+	p.write(fmt.Sprintf(" %12s %12s", words.Reading(l.Corrected, codewords), words.Reading(l.Uncorrected, codewords)), plain)
 	if traffic {
-		p.put(fmt.Sprintf("  %*s  %*s", words.RateWidth, words.Reading(l.AToB, words.Rate), words.RateWidth, words.Reading(l.BToA, words.Rate)), plain)
+		p.write(fmt.Sprintf("  %*s  %*s", words.RateWidth, words.Reading(l.AToB, words.Rate), words.RateWidth, words.Reading(l.BToA, words.Rate)), plain)
 	}
 	if l.LostInReset {
-		p.put("  up before the reset", bad)
+		p.write("  up before the reset", bad)
 	}
 	p.newline()
 }

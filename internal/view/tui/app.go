@@ -27,7 +27,7 @@ type Look struct {
 }
 
 // Source gives snapshots: a collector in this process, a daemon, or a ttmon
-// on another host. Next is called once per interval and may wait for news. An
+// on another host. Next is called once per interval and may block. An
 // error is shown, and Next is called again.
 type Source interface {
 	Next(ctx context.Context) (*model.Snapshot, error)
@@ -54,8 +54,8 @@ type Lost struct {
 // Resize is the size of the window; it comes first of all events.
 type Resize struct{ W, H int }
 
-// Paste is text pasted into the terminal. It never counts as keys: nobody
-// shall be killed by the contents of a clipboard.
+// Paste is text pasted into the terminal. It never counts as keys:
+// the contents of a clipboard must not kill a process.
 type Paste string
 
 // Mouse is a click, a drag or a turn of the wheel at a cell of the grid.

@@ -37,7 +37,7 @@ func (f *feeder) run(ctx context.Context) {
 			return
 		}
 		started := time.Now()
-		failed = !f.ask(ctx)
+		failed = !f.fetch(ctx)
 		wait := f.interval
 		if failed {
 			wait = max(wait, minRetry)
@@ -51,8 +51,8 @@ func (f *feeder) run(ctx context.Context) {
 	}
 }
 
-// ask passes on one answer and reports whether it was one.
-func (f *feeder) ask(ctx context.Context) bool {
+// fetch passes on one answer and reports whether it was one.
+func (f *feeder) fetch(ctx context.Context) bool {
 	snap, err := f.src.Next(ctx)
 	var ev Event = Sample{snap}
 	if err != nil {

@@ -107,16 +107,16 @@ func TestFeedRefreshAndInterval(t *testing.T) {
 	}
 }
 
-// tell never waits for a feeder that is busy, and never loses an interval.
+// setInterval never waits for a feeder that is busy, and never loses an interval.
 func TestTell(t *testing.T) {
 	l := &loop{feed: &feeder{change: make(chan time.Duration, 1)}}
-	l.tell(time.Minute)
-	l.tell(0)
+	l.setInterval(time.Minute)
+	l.setInterval(0)
 	if d := <-l.feed.change; d != time.Minute {
 		t.Errorf("told %v", d)
 	}
-	l.tell(0)
-	l.tell(time.Second)
+	l.setInterval(0)
+	l.setInterval(time.Second)
 	if d := <-l.feed.change; d != time.Second {
 		t.Errorf("told %v", d)
 	}

@@ -15,7 +15,7 @@ type painter struct {
 	look      Look
 	colours   *palette
 	dirty     bool      // the terminal's contents are unknown
-	anew      bool      // every cell is to be sent again
+	resend    bool      // every cell is to be sent again
 	sent      time.Time // when every cell was sent last
 	ascii     bool      // the terminal shows nothing else
 	console   bool      // the terminal is the kernel's own: few characters
@@ -26,13 +26,13 @@ func newPainter(s tcell.Screen) *painter {
 }
 
 // healEvery is how often every cell is sent again: a program started from the
-// same terminal may write over the screen at any time, and nobody tells us.
+// same terminal may overwrite the screen at any time without notice.
 const healEvery = 15 * time.Second
 
 // heal has the screen sent again if that is long ago.
 func (p *painter) heal(now time.Time) {
 	if now.Sub(p.sent) >= healEvery {
-		p.anew = true
+		p.resend = true
 	}
 }
 
@@ -49,8 +49,8 @@ func (p *painter) paint(app App) bool {
 	if p.dirty {
 		p.then.Resize(0, 0)
 	}
-	p.anew = p.anew || p.dirty
-	if p.anew {
+	p.resend = p.resend || p.dirty
+	if p.resend {
 		// Unlocking marks the cells as not yet sent; unlike a Sync, nothing is
 		// cleared, and so nothing flickers.
 		p.screen.LockRegion(0, 0, w, h, false)
@@ -61,7 +61,7 @@ func (p *painter) paint(app App) bool {
 		}
 	})
 	moved := p.now.CursorX != p.then.CursorX || p.now.CursorY != p.then.CursorY
-	if n == 0 && !moved && !p.anew {
+	if n == 0 && !moved && !p.resend {
 		return false
 	}
 	p.screen.ShowCursor(p.now.CursorX, p.now.CursorY)
@@ -70,10 +70,10 @@ func (p *painter) paint(app App) bool {
 	} else {
 		p.screen.Show()
 	}
-	if p.anew {
+	if p.resend {
 		p.sent = time.Now()
 	}
-	p.dirty, p.anew = false, false
+	p.dirty, p.resend = false, false
 	p.now, p.then = p.then, p.now
 	return true
 }

@@ -56,17 +56,17 @@ func Run(ctx context.Context, screen tcell.Screen, app App, o Options) error {
 	l := newLoop(screen, app, o)
 	go func() { done <- guard(func() error { return l.run(ctx, cancel) }, screen.Fini) }()
 	<-ctx.Done() // run ends it too
-	patience := time.After(grace)
+	timeout := time.After(grace)
 	select {
 	case out := <-done:
-		// The terminal is the user's again. Whoever closes the source next
-		// must not do so under a question that is still being answered.
+		// The terminal is the user's again. The caller closes the source next,
+		// and must not do so while a call is still running.
 		select {
 		case <-l.fed:
-		case <-patience:
+		case <-timeout:
 		}
 		return out.result()
-	case <-patience:
+	case <-timeout:
 		return errStuck
 	}
 }
@@ -135,7 +135,7 @@ func (l *loop) run(ctx context.Context, cancel context.CancelFunc) error {
 	}()
 	l.screen.EnablePaste()
 	w, h := l.screen.Size()
-	if quit := l.take(ctx, Resize{w, h}); quit {
+	if quit := l.handle(ctx, Resize{w, h}); quit {
 		return nil
 	}
 	for {
@@ -150,7 +150,7 @@ func (l *loop) run(ctx context.Context, cancel context.CancelFunc) error {
 			if _, ok := ev.(Sample); ok {
 				l.paint.heal(time.Now())
 			}
-			quit = l.take(ctx, ev)
+			quit = l.handle(ctx, ev)
 		case ev := <-l.term:
 			switch e := ev.(type) {
 			case nil:
@@ -160,17 +160,17 @@ func (l *loop) run(ctx context.Context, cancel context.CancelFunc) error {
 			case *tcell.EventResize:
 				l.paint.dirty = true
 				w, h := l.screen.Size()
-				quit = l.take(ctx, Resize{w, h})
+				quit = l.handle(ctx, Resize{w, h})
 			default:
 				if ev := l.trans.event(e); ev != nil {
-					quit = l.take(ctx, ev)
+					quit = l.handle(ctx, ev)
 				}
 			}
 		case s := <-l.signals:
 			if s == syscall.SIGTSTP {
 				l.suspend()
 			}
-			l.paint.dirty = true // continued: somebody else may have drawn
+			l.paint.dirty = true // continued: another program may have drawn
 		}
 		if quit {
 			return nil
@@ -193,8 +193,8 @@ func (l *loop) poll(ctx context.Context) {
 	}
 }
 
-// take gives the app an event and does what it answers.
-func (l *loop) take(ctx context.Context, ev Event) (quit bool) {
+// handle gives the app an event and does what it answers.
+func (l *loop) handle(ctx context.Context, ev Event) (quit bool) {
 	for _, e := range l.app.Update(ev) {
 		switch e := e.(type) {
 		case Quit:
@@ -205,14 +205,14 @@ func (l *loop) take(ctx context.Context, ev Event) (quit bool) {
 		case Repaint:
 			l.paint.dirty = true
 		case Refresh:
-			l.tell(0)
+			l.setInterval(0)
 		case SetInterval:
-			l.tell(time.Duration(e))
+			l.setInterval(time.Duration(e))
 		case After:
 			time.AfterFunc(e.Wait, func() { l.send(ctx, e.Event) })
 		default:
 			if l.o.Do == nil {
-				panic(fmt.Sprintf("BUG: nobody carries out %T", e))
+				panic(fmt.Sprintf("BUG: no handler for %T", e))
 			}
 			go func() { l.send(ctx, l.o.Do(ctx, e)) }()
 		}
@@ -230,9 +230,9 @@ func (l *loop) send(ctx context.Context, ev Event) {
 	}
 }
 
-// tell passes a change to the feeder without waiting for it: one that is
+// setInterval passes a change to the feeder without waiting for it: one that is
 // busy asking will see the latest change when it is done.
-func (l *loop) tell(d time.Duration) {
+func (l *loop) setInterval(d time.Duration) {
 	for {
 		select {
 		case l.feed.change <- d:

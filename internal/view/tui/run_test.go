@@ -347,7 +347,7 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// Now and then every cell is sent again, for whoever has written over it.
+// Now and then every cell is sent again, in case another program wrote over it.
 func TestHeal(t *testing.T) {
 	screen, app := terminal(t), newFake()
 	p := newPainter(screen)

@@ -18,7 +18,7 @@ const stopWait = 300 * time.Millisecond
 // other program, and takes the terminal again when the shell continues it.
 func (l *loop) suspend() {
 	if orphaned() {
-		return // nobody could continue us
+		return // no shell could continue us
 	}
 	if err := l.screen.Suspend(); err != nil {
 		return
@@ -52,7 +52,7 @@ func (l *loop) continued() {
 	}
 }
 
-// orphaned reports whether our process group has nobody who could continue it:
+// orphaned reports whether no process could continue our process group:
 // no member has a parent in another group of the same session. The kernel
 // ignores SIGTSTP for such groups; SIGSTOP is up to us.
 func orphaned() bool {

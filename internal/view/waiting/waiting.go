@@ -1,4 +1,4 @@
-// Package waiting shows whether a process is stuck, with all that was looked at:
+// Package waiting shows whether a process is stuck, with all the evidence:
 // what completed last, what was enqueued after it, how long the host has waited,
 // and whether its chips are alive.
 package waiting

@@ -72,7 +72,7 @@ func TestAppend(t *testing.T) {
 		judged(s, silent, model.Fact{Kind: model.FactNeeded, Value: 28.8}, model.Fact{Kind: model.FactResting, Value: 1, Limit: 2})
 	})
 	show("stuck, found by an older release", Options{}, func(s *model.Snapshot, _ *model.Process) { judged(s, silent) })
-	show("nobody has watched it", Options{}, nil)
+	show("never watched", Options{}, nil)
 	show("not for long", Options{}, func(s *model.Snapshot, p *model.Process) { p.Work.Chips[0].LastRecord = s.Time.Add(-5 * time.Second) })
 	show("not for long, power unknown", Options{}, func(s *model.Snapshot, _ *model.Process) {
 		s.Devices[0].Power = model.Missing[float64](model.Absent, "")

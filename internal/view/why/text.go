@@ -228,7 +228,7 @@ func (p *printer) row(l *blocks.List, width int) string {
 // Cell is a part of a bank.
 type Cell struct {
 	Used   float64 // part of it
-	Holder int     // number of who has most of it; 0: nobody
+	Holder int     // number of the largest holder; 0: none
 }
 
 // Cells divides a bank.

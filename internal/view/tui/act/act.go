@@ -45,19 +45,19 @@ type (
 		EnvErr    error
 		Buffers   []Buffer
 		BufferErr error
-		Blocks    *blocks.Process // nil: nobody watches its allocators
+		Blocks    *blocks.Process // nil: its allocators are not watched
 	}
 	// Map asks for the allocators of a process alone.
 	Map struct{ Target Target }
-	// Mapped answers; without Blocks nobody watches them.
+	// Mapped answers; Blocks is nil if they are not watched.
 	Mapped struct {
 		Target Target
 		Blocks *blocks.Process
 	}
-	// Look asks for the snapshot that held at a time.
-	Look struct{ At time.Time }
-	// Looked answers.
-	Looked struct {
+	// Load asks for the snapshot that held at a time.
+	Load struct{ At time.Time }
+	// Loaded answers.
+	Loaded struct {
 		At       time.Time
 		Snapshot *model.Snapshot
 		Err      error
@@ -132,12 +132,12 @@ func (a *Actions) Do(ctx context.Context, e tui.Effect) tui.Event {
 			out.Blocks, _ = a.Blocks(ctx, e.Target)
 		}
 		return out
-	case Look:
+	case Load:
 		if a.Past == nil {
-			return Looked{At: e.At, Err: errors.New("only ttmond remembers, and this source is none")}
+			return Loaded{At: e.At, Err: errors.New("only ttmond remembers, and this source is none")}
 		}
 		s, err := a.Past(ctx, e.At)
-		return Looked{e.At, s, err}
+		return Loaded{e.At, s, err}
 	}
 	panic("BUG: unknown effect")
 }

@@ -1,5 +1,5 @@
 // Package bank is the screen of `ttmon mem -p`: the allocators of one process,
-// with a map of each bank, drawn anew with every sample.
+// with a map of each bank, redrawn with every sample.
 //
 // It is a screen of view/tui: a pure update and a drawing. What it shows is
 // made by view/bankmap.

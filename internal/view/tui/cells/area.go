@@ -96,8 +96,8 @@ func single(r rune) bool {
 	return r < 0x80 || r >= 0xa1 && r < 0x300 && r != 0xad || r >= 0x2500 && r <= 0x259f || r >= 0x2800 && r <= 0x28ff
 }
 
-// standsAlone reports whether text goes on with a character that does not
-// combine with the one before.
+// standsAlone reports whether the next character of text does not combine
+// with the one before.
 func standsAlone(rest string) bool {
 	if rest == "" || rest[0] < utf8.RuneSelf {
 		return true

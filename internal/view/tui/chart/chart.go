@@ -85,7 +85,7 @@ func Divide(a cells.Area, labels bool) Room {
 
 // Draw draws the chart into its room.
 func (c *Chart) Draw(r Room) {
-	c.Place(r)
+	c.Layout(r)
 	if r.Plot.Empty() {
 		return
 	}
@@ -127,9 +127,9 @@ func (c *Chart) DrawPlot(a cells.Area) {
 	dots.shade(a)
 }
 
-// Place says where the chart is without drawing its lines: something else that
+// Layout says where the chart is without drawing its lines: something else that
 // has its times is drawn there.
-func (c *Chart) Place(r Room) {
+func (c *Chart) Layout(r Room) {
 	c.room, c.cursorCell = r, -1
 	if c.Cursor >= 0 && c.Cursor < r.Columns {
 		c.cursorCell = axisWidth + c.x(c.Cursor, r.Columns)/dotsX
@@ -161,8 +161,7 @@ func (c *Chart) x(i, n int) int {
 	return i
 }
 
-// drawAway hatches the time of which nothing is known of any line, because
-// nobody sampled.
+// drawAway hatches the time in which no line was sampled.
 func (c *Chart) drawAway(plot cells.Area) {
 	columns := plot.W * dotsX
 	for x := range plot.W {
@@ -177,7 +176,7 @@ func (c *Chart) drawAway(plot cells.Area) {
 	}
 }
 
-// away reports whether nobody sampled any line in a bucket.
+// away reports whether no line was sampled in a bucket.
 func (c *Chart) away(i int) bool {
 	found := false
 	for _, l := range c.Lines {

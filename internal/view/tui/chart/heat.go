@@ -71,7 +71,7 @@ func (h *Heat) column(x, columns int) int {
 type level struct {
 	share   float64 // of the scale
 	known   bool
-	away    bool // nobody sampled
+	away    bool // not sampled
 	there   bool // it has a series
 	partial bool // one of its series is not known, and another is
 }

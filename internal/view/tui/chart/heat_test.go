@@ -63,8 +63,8 @@ func TestNoBadChipIsInvisible(t *testing.T) {
 	})
 }
 
-// Where nothing was sampled nothing is drawn, but for the hatching of a time at
-// which nobody sampled; and more is never drawn as less.
+// Where nothing was sampled nothing is drawn except hatching; and more is never
+// drawn as less.
 func TestHeat(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 40).Draw(t, "series")

@@ -64,7 +64,7 @@ func spread(list []label, height int) []label {
 	for len(list) > height {
 		list = slices.Delete(list, len(list)/2, len(list)/2+1)
 	}
-	for i := range list { // downwards: nobody stands on the one above
+	for i := range list { // downwards: no label covers the one above
 		if i > 0 {
 			list[i].row = max(list[i].row, list[i-1].row+1)
 		}

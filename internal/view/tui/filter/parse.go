@@ -39,7 +39,7 @@ type parser struct {
 
 func (p *parser) peek() token { return p.tokens[p.at] }
 
-func (p *parser) take() token {
+func (p *parser) next() token {
 	t := p.tokens[p.at]
 	if t.kind != end {
 		p.at++
@@ -50,7 +50,7 @@ func (p *parser) take() token {
 func (p *parser) or() (node, *Error) {
 	a, err := p.and()
 	for err == nil && p.peek().kind == orOp {
-		p.take()
+		p.next()
 		var b node
 		if b, err = p.and(); err == nil {
 			a = either{a, b}
@@ -65,7 +65,7 @@ func (p *parser) and() (node, *Error) {
 	for err == nil {
 		switch p.peek().kind {
 		case andOp:
-			p.take()
+			p.next()
 		case word, open, notOp:
 		default:
 			return a, nil
@@ -82,7 +82,7 @@ func (p *parser) not() (node, *Error) {
 	if p.peek().kind != notOp {
 		return p.primary()
 	}
-	if err := p.enter(p.take()); err != nil {
+	if err := p.enter(p.next()); err != nil {
 		return nil, err
 	}
 	defer p.leave()
@@ -100,7 +100,7 @@ func (p *parser) enter(t token) *Error {
 func (p *parser) leave() { p.depth-- }
 
 func (p *parser) primary() (node, *Error) {
-	t := p.take()
+	t := p.next()
 	switch t.kind {
 	case open:
 		if err := p.enter(t); err != nil {
@@ -111,13 +111,13 @@ func (p *parser) primary() (node, *Error) {
 		if err != nil {
 			return nil, err
 		}
-		if p.take().kind != shut {
+		if p.next().kind != shut {
 			return nil, errorAt(t.pos, "this parenthesis is never closed")
 		}
 		return n, nil
 	case word:
 		if o := p.peek(); o.kind == op && !t.quoted {
-			p.take()
+			p.next()
 			return p.comparison(t, o)
 		}
 		return p.bare(t), nil
@@ -154,7 +154,7 @@ func (p *parser) comparison(name, o token) (node, *Error) {
 	if !ok {
 		return nil, errorAt(name.pos, "there is no field %q%s", name.text, p.suggest(name.text))
 	}
-	v := p.take()
+	v := p.next()
 	if v.kind == end || v.kind == shut {
 		return nil, errorAt(v.pos, "a value is missing after %s%s", name.text, o.text)
 	}

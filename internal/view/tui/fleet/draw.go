@@ -63,15 +63,15 @@ func (s *Screen) drawFleet(area cells.Area) {
 	name := s.nameWidth()
 	s.drawHeading(head, name)
 	if len(s.hosts) == 0 {
-		body.Put(1, 0, s.nobody(), cells.Strong)
+		body.Put(1, 0, s.whyEmpty(), cells.Strong)
 		return
 	}
 	s.list.Draw(&s.Hits, body, cells.Selected, func(i int, row cells.Area) { s.drawRow(row, &s.hosts[i], name) },
 		func(int) []tui.Effect { s.remember(); return nil })
 }
 
-// nobody says why there is no host in the list.
-func (s *Screen) nobody() string {
+// whyEmpty says why there is no host in the list.
+func (s *Screen) whyEmpty() string {
 	switch {
 	case s.filter != "":
 		return "No host has " + strconv.Quote(s.filter) + " in its name. Esc shows all."

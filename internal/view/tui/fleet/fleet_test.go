@@ -145,8 +145,8 @@ func TestThousandHosts(t *testing.T) {
 	}
 }
 
-// Enter opens a host, and news keep coming; an engine that does not answer is
-// said, beside what was known.
+// Enter opens a host, and updates keep coming; an engine that does not answer is
+// reported beside the last known state.
 func TestOneHost(t *testing.T) {
 	e := open(t, 200, 80, 24)
 	e.keys("enter").has("node0100", "tt-galaxy-bh", "hung", "ChipHung ×1")

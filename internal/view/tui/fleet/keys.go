@@ -96,6 +96,6 @@ func (s *Screen) helpLines() []widget.HelpLine {
 	}
 	return append(out,
 		widget.HelpLine{Key: "BUSY", Text: "share of the time in which programs ran, mean of the host's devices; N/A: none of them reports"},
-		widget.HelpLine{Key: "≥ ~", Text: "at least so much; unsure: somebody's figures are not known"},
+		widget.HelpLine{Key: "≥ ~", Text: "at least this much; uncertain: some holders' figures are unknown"},
 	)
 }

@@ -62,7 +62,7 @@ type Screen struct {
 	o      Options
 	fleet  *text.Fleet
 	at     time.Time
-	err    string // why there is no news
+	err    string // why there is no update
 	chips  map[string][]text.FleetChip
 	asking struct{ fleet, cells, host bool }
 
@@ -95,7 +95,7 @@ func (s *Screen) Update(ev tui.Event) []tui.Effect {
 	case tui.Resize:
 		s.w, s.h = ev.W, ev.H
 	case tui.Sample, tui.Lost: // the beat
-		out = s.ask()
+		out = s.refresh()
 	case Answer:
 		s.answered(ev)
 	case Cells:
@@ -124,8 +124,8 @@ func (s *Screen) Update(ev tui.Event) []tui.Effect {
 	return append(out, s.want()...)
 }
 
-// ask asks for news of what is shown.
-func (s *Screen) ask() (out []tui.Effect) {
+// refresh requests an update of what is shown.
+func (s *Screen) refresh() (out []tui.Effect) {
 	if !s.asking.fleet {
 		s.asking.fleet = true
 		out = append(out, Ask{})
@@ -158,7 +158,7 @@ func (s *Screen) answered(ev Answer) {
 	}
 }
 
-// want asks for the chips of hosts in view that nobody has asked for yet.
+// want requests the chips of hosts in view that were not requested yet.
 func (s *Screen) want() []tui.Effect {
 	if s.asking.cells || s.open != "" {
 		return nil
@@ -176,7 +176,7 @@ func (s *Screen) want() []tui.Effect {
 	return []tui.Effect{AskCells{names}}
 }
 
-// inView are the hosts that are drawn, and a screen more: somebody scrolls.
+// inView are the hosts that are drawn, and a screen more, for scrolling.
 func (s *Screen) inView() []text.FleetHost {
 	room := max(s.h-s.head()-1, 1)
 	from := max(s.list.Sel-room, 0)
@@ -206,8 +206,8 @@ func (s *Screen) arrange() {
 	s.remember()
 }
 
-// remember notes which host is selected. At the top nobody is: whoever is
-// worst is to be seen.
+// remember notes which host is selected. At the top none is: the worst host
+// stays in view.
 func (s *Screen) remember() {
 	s.name = ""
 	if s.list.Sel > 0 && s.list.Sel < len(s.hosts) {

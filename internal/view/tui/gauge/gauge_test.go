@@ -102,6 +102,6 @@ func TestProcessesOverTime(t *testing.T) {
 		t.Errorf("CPU of %v: %+v", denied, b[0])
 	}
 	if other := (model.ProcessID{PID: serve.PID, StartTicks: serve.StartTicks + 1}); ProcessKey(other, "dram") == ProcessKey(serve, "dram") {
-		t.Error("a pid that was used again goes on with the figures of the dead")
+		t.Error("a reused pid continues the figures of the dead process")
 	}
 }

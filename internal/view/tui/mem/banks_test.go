@@ -41,8 +41,8 @@ func TestBankMapOfARecording(t *testing.T) {
 	}
 }
 
-// TestBankMap: the screen asks for the map of a chip where somebody's allocator
-// is seen, again now and then, and draws it with what would fit.
+// TestBankMap: the screen requests the map of a chip whose allocators are
+// watched, again now and then, and draws it with what would fit.
 func TestBankMap(t *testing.T) {
 	st := openAfter(t, 0, 1, 120, 40)
 	st.send(tui.Sample{Snapshot: watched(0)})
@@ -72,9 +72,9 @@ func TestBankMap(t *testing.T) {
 	}
 	st.send(act.Mapped{Target: act.Target{PID: 1}, Blocks: nil})
 	if !st.has("would 512 MiB fit?") {
-		t.Error("an answer about somebody else was taken")
+		t.Error("an answer about another process was shown")
 	}
-	st.send(tui.Sample{Snapshot: tuitest.Host(1, 9)}) // nobody's allocator is seen any more
+	st.send(tui.Sample{Snapshot: tuitest.Host(1, 9)}) // no allocator is watched any more
 	if st.has("would 512 MiB fit?") {
 		t.Errorf("a map of before:\n%s", st.draw())
 	}

@@ -72,7 +72,7 @@ func (s *State) drawWho(h *widget.Hits, area cells.Area, c chip, list []holder) 
 		s.who.N++
 	}
 	if s.who.N == 0 {
-		body.Put(2, 0, "Nobody.", cells.Faint)
+		body.Put(2, 0, "No process.", cells.Faint)
 		return
 	}
 	s.who.Draw(h, body, cells.Selected, func(i int, row cells.Area) {
@@ -82,7 +82,7 @@ func (s *State) drawWho(h *widget.Hits, area cells.Area, c chip, list []holder) 
 		case others && i == len(list):
 			row.Put(1, 0, "(others)", cells.Faint)
 			row.PutRight(s.amountAt(row), 0, words.FigureColumn(rest), cells.Faint)
-			row.Put(s.amountAt(row)+2, 0, words.Truncate("counted for the chip, for nobody whose figures we see", row.W-s.amountAt(row)-3), cells.Faint)
+			row.Put(s.amountAt(row)+2, 0, words.Truncate("counted for the chip, but for no visible process", row.W-s.amountAt(row)-3), cells.Faint)
 		default:
 			s.drawGhost(row, dead[i-len(list)-btoi(others)])
 		}

@@ -91,7 +91,7 @@ func holders(s *model.Snapshot, c chip, by model.Pool) []holder {
 }
 
 // heldOn is what a use of a device holds of one of its chips; ok is false for
-// somebody who has the device open and nothing on this chip.
+// a process that has the device open and nothing on this chip.
 func heldOn(u *model.DeviceUse, c chip) (model.PoolBytes, bool) {
 	id := c.data().ID
 	for k := range u.Chips {
@@ -130,8 +130,8 @@ func share(m *model.Memory, p model.Pool) (r float64, soft bool, of string) {
 	return r, bound != model.Exact, ""
 }
 
-// part is what part of the DRAM somebody's amount is, or NaN where that cannot
-// be told. Of L1 it cannot: buffers take the same range of every core.
+// part is an amount's share of the DRAM, or NaN where it is unknown. Of L1 it
+// always is: buffers take the same range of every core.
 func part(m *model.Memory, p model.Pool, b model.Bytes) (r float64, soft bool) {
 	n, bound, known := b.Best()
 	total, ok := m.Pools[model.DRAM].Total.Get()
@@ -171,8 +171,8 @@ func poolsOf(m *model.Memory) (b model.PoolBytes) {
 	return b
 }
 
-// take notes the figures of a snapshot.
-func (l *trend) take(s *model.Snapshot) {
+// addSample notes the figures of a snapshot.
+func (l *trend) addSample(s *model.Snapshot) {
 	if l.peak == nil {
 		l.peak, l.top = map[chipKey]model.PoolBytes{}, map[holderKey]model.PoolBytes{}
 	}
@@ -223,7 +223,7 @@ func (l *trend) setMark() {
 	l.mark = &mark{at: l.at, chips: l.last, held: l.held}
 }
 
-// forgetPeaks starts the high-water marks anew.
+// forgetPeaks resets the high-water marks.
 func (l *trend) forgetPeaks() { l.peak, l.top = nil, nil }
 
 // number is the best number of a figure, for sorting and differences.

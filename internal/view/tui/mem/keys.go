@@ -18,7 +18,7 @@ func (s *State) Keys() []widget.Binding {
 	out := []widget.Binding{
 		{Keys: []tui.Key{"enter"}, Foot: "Open", Help: "go in: a chip, who holds it, what a process holds", Do: s.enter},
 		{Keys: []tui.Key{"d"}, Foot: "Mark", Help: "count changes from now on; again: no longer", Do: do(s.trend.setMark)},
-		{Keys: []tui.Key{"z"}, Foot: "Peaks", Help: "start the high-water marks anew", Do: do(s.trend.forgetPeaks)},
+		{Keys: []tui.Key{"z"}, Foot: "Peaks", Help: "reset the high-water marks", Do: do(s.trend.forgetPeaks)},
 		{Keys: []tui.Key{"c"}, Foot: "Pool", Help: "chart another pool, and sort holders by it", Do: do(s.nextPool)},
 		{Keys: []tui.Key{"+", "="}, Foot: "Zoom in", Help: "chart a shorter time", Do: do(func() { s.zoom(1) })},
 		{Keys: []tui.Key{"-", "_"}, Foot: "Zoom out", Help: "chart a longer time", Do: do(func() { s.zoom(-1) })},
@@ -44,7 +44,7 @@ func AllKeys() []widget.Binding {
 
 // alone lists the keys that only a screen of its own has.
 func (s *State) alone() []widget.Binding {
-	look := func(by time.Duration) func() []tui.Effect { return func() []tui.Effect { return s.lookBack(by) } }
+	look := func(by time.Duration) func() []tui.Effect { return func() []tui.Effect { return s.showEarlier(by) } }
 	effect := func(e tui.Effect) func() []tui.Effect { return func() []tui.Effect { return []tui.Effect{e} } }
 	return []widget.Binding{
 		{Keys: []tui.Key{"p", " "}, Foot: "Pause", Help: "pause and continue; samples are still taken", Do: func() []tui.Effect {
@@ -58,8 +58,8 @@ func (s *State) alone() []widget.Binding {
 		{Keys: []tui.Key{"{"}, Help: "look back half an hour", Do: look(-30 * time.Minute)},
 		{Keys: []tui.Key{"}"}, Help: "half an hour later again", Do: look(30 * time.Minute)},
 		{Keys: []tui.Key{"f1", "?"}, Foot: "Help", Help: "this help", Do: func() []tui.Effect { s.help = &widget.Help{}; return nil }},
-		{Keys: []tui.Key{"R"}, Help: "ask for news now", Do: effect(tui.Refresh{})},
-		{Keys: []tui.Key{"ctrl-l"}, Help: "draw the screen anew", Do: effect(tui.Repaint{})},
+		{Keys: []tui.Key{"R"}, Help: "refresh now", Do: effect(tui.Refresh{})},
+		{Keys: []tui.Key{"ctrl-l"}, Help: "redraw the screen", Do: effect(tui.Repaint{})},
 		{Keys: []tui.Key{"ctrl-z"}, Help: "suspend", Do: effect(tui.Suspend{})},
 		{Keys: []tui.Key{"f10", "ctrl-c"}, Foot: "Quit", Help: "quit", Do: effect(tui.Quit{})},
 		{Keys: []tui.Key{"esc"}, Help: "to the present, or back", Do: func() []tui.Effect {
@@ -124,7 +124,7 @@ func (s *State) Back() bool {
 	default:
 		return false
 	}
-	s.settle()
+	s.clampSelection()
 	return true
 }
 
@@ -190,15 +190,15 @@ func (s *State) Pause(on bool) {
 	s.paused = on
 	if !s.paused && s.live != nil {
 		s.shown = s.live
-		s.settle()
+		s.clampSelection()
 	}
 }
 
 // throughPast lists the keys that the footer begins with in the past.
 func (s *State) throughPast() []widget.Binding {
 	return []widget.Binding{
-		{Keys: []tui.Key{"<"}, Foot: "Earlier", Do: func() []tui.Effect { return s.lookBack(-time.Minute) }},
-		{Keys: []tui.Key{">"}, Foot: "Later", Do: func() []tui.Effect { return s.lookBack(time.Minute) }},
+		{Keys: []tui.Key{"<"}, Foot: "Earlier", Do: func() []tui.Effect { return s.showEarlier(-time.Minute) }},
+		{Keys: []tui.Key{">"}, Foot: "Later", Do: func() []tui.Effect { return s.showEarlier(time.Minute) }},
 		{Keys: []tui.Key{"esc"}, Foot: "Present", Do: func() []tui.Effect { s.present(); return nil }},
 	}
 }
@@ -228,6 +228,6 @@ func (s *State) helpLines() []widget.HelpLine {
 		widget.HelpLine{Key: "+120 MiB/s", Text: "how fast it grew between the last two samples"},
 		widget.HelpLine{Key: "peak", Text: "the most seen since the start, or since z"},
 		widget.HelpLine{Key: "(dead)", Text: "left behind by a process that is gone; in no other figure: see ttmon stale"},
-		widget.HelpLine{Key: "(others)", Text: "counted for the chip, and for nobody whose figures can be seen"},
+		widget.HelpLine{Key: "(others)", Text: "counted for the chip, but for no process whose figures are visible"},
 	)
 }

@@ -44,7 +44,7 @@ func openAfter(t *testing.T, seconds, n, w, h int, only ...string) *stage {
 	return st
 }
 
-// made keeps hosts: making one takes longer than drawing it, and nobody
+// made keeps hosts: making one takes longer than drawing it, and no test
 // changes them.
 var made = map[[2]int]*model.Snapshot{}
 
@@ -189,12 +189,12 @@ func TestRatesMarksAndPeaks(t *testing.T) {
 	k := chipKey{bus: "0000:01:00.0"}
 	set(0, 1000)
 	set(1, 400)
-	l.take(a)
+	l.addSample(a)
 	if r := l.rate[k][model.DRAM]; r.Status != model.Pending {
 		t.Errorf("a rate after one sample: %+v", r)
 	}
 	l.setMark()
-	l.take(b)
+	l.addSample(b)
 	if r := l.rate[k][model.DRAM]; r.V != -600 || speed(r) != "−600 B/s" {
 		t.Errorf("rate %+v", r)
 	}
@@ -209,9 +209,9 @@ func TestRatesMarksAndPeaks(t *testing.T) {
 		t.Errorf("peak of the holder %v", l.top[h][model.DRAM])
 	}
 	l.forgetPeaks()
-	l.take(b)
+	l.addSample(b)
 	if l.peak[k][model.DRAM] != model.ExactBytes(400) {
-		t.Errorf("peak after starting anew %v", l.peak[k][model.DRAM])
+		t.Errorf("peak after a reset %v", l.peak[k][model.DRAM])
 	}
 	l.setMark()
 	if l.mark != nil {

@@ -67,7 +67,7 @@ func (s *State) drawLines(h *widget.Hits, area cells.Area, list []chip) {
 		c := list[i]
 		row.Put(1, 0, words.Truncate(c.title(), width), cells.Strong)
 		r, soft, _ := share(c.mem(), model.DRAM)
-		if c.dev.State != model.StateOK { // a bar would look like news
+		if c.dev.State != model.StateOK { // a bar would look current
 			text, style := s.condition(c.dev)
 			row.Put(x, 0, words.Truncate(text+" "+words.StateReason(c.dev), bar), style)
 		} else {
@@ -178,7 +178,7 @@ func (s *State) largest(c chip, width int) string {
 		parts = append(parts, before+words.Truncate(words.Command(h.p), room)+after)
 	}
 	if len(parts) == 0 {
-		return "nobody"
+		return "no process"
 	}
 	return strings.Join(parts, "   ")
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-// past is the moment that the screens look back at. Samples are still taken,
-// and what they say of changes and peaks is kept aside: it is not the past's.
+// past is the earlier moment that the screens show. Sampling continues; the
+// changes and peaks of the present are kept apart meanwhile.
 type past struct {
 	at    time.Time // zero: the present is shown
 	trend trend     // of the present
-	why   string    // there is no looking back
+	why   string    // history is unavailable
 }
 
-// lookBack moves the moment that the screens show.
-func (s *State) lookBack(by time.Duration) []tui.Effect {
+// showEarlier moves the moment that the screens show.
+func (s *State) showEarlier(by time.Duration) []tui.Effect {
 	s.past.why = ""
 	if s.live == nil {
 		return nil
@@ -25,7 +25,7 @@ func (s *State) lookBack(by time.Duration) []tui.Effect {
 	at := s.past.at
 	if at.IsZero() {
 		if by > 0 {
-			s.past.why = "this is the present: < looks back"
+			s.past.why = "this is the present: < shows earlier samples"
 			return nil
 		}
 		at = s.live.Time
@@ -34,20 +34,20 @@ func (s *State) lookBack(by time.Duration) []tui.Effect {
 		s.present()
 		return nil
 	}
-	return []tui.Effect{act.Look{At: at}}
+	return []tui.Effect{act.Load{At: at}}
 }
 
-// looked shows the snapshot that came.
-func (s *State) looked(ev act.Looked) {
+// showPast shows the snapshot that came.
+func (s *State) showPast(ev act.Loaded) {
 	if ev.Err != nil {
-		s.past.why = "no looking back: " + words.Escape(ev.Err.Error())
+		s.past.why = "history unavailable:  " + words.Escape(ev.Err.Error())
 		return
 	}
 	if s.past.at.IsZero() {
 		s.past.trend, s.trend = s.trend, trend{}
 	}
 	s.past.at, s.paused, s.shown, s.banks = ev.At, true, ev.Snapshot, banks{} // maps are of now
-	s.settle()
+	s.clampSelection()
 }
 
 // present returns to the newest snapshot; false: it was there already.

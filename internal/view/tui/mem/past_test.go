@@ -9,8 +9,8 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
 )
 
-// Looking back shows what was held then, without what has changed since, and
-// lets the present go on.
+// An earlier moment shows what was held then, without what has changed since;
+// sampling continues.
 func TestLookBack(t *testing.T) {
 	st := open(t, 4, 100, 30)
 	s := st.s
@@ -19,15 +19,15 @@ func TestLookBack(t *testing.T) {
 		t.Errorf("after the present there is %v, said %q", st.effects, s.past.why)
 	}
 	st.keys("<")
-	if len(st.effects) != 1 || !st.effects[0].(act.Look).At.Equal(now.Time.Add(-time.Minute)) {
+	if len(st.effects) != 1 || !st.effects[0].(act.Load).At.Equal(now.Time.Add(-time.Minute)) {
 		t.Fatalf("effects %v", st.effects)
 	}
-	at := st.effects[0].(act.Look).At
-	st.send(act.Looked{At: at, Err: errors.New("nothing is kept")})
+	at := st.effects[0].(act.Load).At
+	st.send(act.Loaded{At: at, Err: errors.New("nothing is kept")})
 	if s.shown != now || s.past.why == "" {
 		t.Error("a failure is not said, or changes the screen")
 	}
-	st.send(act.Looked{At: at, Snapshot: old})
+	st.send(act.Loaded{At: at, Snapshot: old})
 	st.run(1)
 	if s.shown != old || len(s.chips()) != len(chipsOf(old, nil)) {
 		t.Error("the present overwrites the past")

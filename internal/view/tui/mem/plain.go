@@ -24,7 +24,7 @@ const barWidth = 25
 
 // Once writes a block per chip: every pool, and who holds it.
 func (t *Text) Once(dst []byte, s *model.Snapshot) []byte {
-	t.trend.take(s)
+	t.trend.addSample(s)
 	dst = t.simulated(dst, s)
 	for i, c := range chipsOf(s, t.Only) {
 		if i > 0 {
@@ -101,7 +101,7 @@ func (t *Text) Line(dst []byte, s *model.Snapshot) []byte {
 	if t.trend.samples == 0 {
 		dst = t.simulated(dst, s)
 	}
-	t.trend.take(s)
+	t.trend.addSample(s)
 	stamp := s.Time.Local().Format(time.RFC3339)
 	for _, c := range chipsOf(s, t.Only) {
 		dst = fmt.Appendf(dst, "%s device=%d", stamp, c.dev.Index)

@@ -33,7 +33,7 @@ type Options struct {
 type State struct {
 	o      Options
 	hist   history.Reader
-	own    *history.Store // what hist is, if nobody else fills it
+	own    *history.Store // hist, if this screen fills it
 	gauges *gauge.Set
 	trend  trend
 
@@ -108,8 +108,8 @@ func (s *State) Update(ev tui.Event) []tui.Effect {
 		s.Inspected(ev)
 	case act.Mapped:
 		s.Mapped(ev)
-	case act.Looked:
-		s.looked(ev)
+	case act.Loaded:
+		s.showPast(ev)
 	}
 	return nil
 }
@@ -121,11 +121,11 @@ func (s *State) Sample(snap *model.Snapshot) {
 	if s.own != nil {
 		s.gauges.Record(s.own, snap)
 	}
-	s.nowTrend().take(snap)
+	s.nowTrend().addSample(snap)
 	if !s.paused {
 		s.shown = snap
 	}
-	s.settle()
+	s.clampSelection()
 	if first && len(s.chips()) == 1 && s.depth == overview {
 		s.depth = oneChip // nothing to choose from
 	}
@@ -147,7 +147,7 @@ func (s *State) Open(bus string) {
 	if n == 1 {
 		s.depth = oneChip
 	}
-	s.settle()
+	s.clampSelection()
 }
 
 // chips lists the chips shown.
@@ -172,8 +172,8 @@ func (s *State) selected() (c chip, ok bool) {
 	return chip{}, false
 }
 
-// settle keeps selections on things that exist.
-func (s *State) settle() {
+// clampSelection keeps selections on things that exist.
+func (s *State) clampSelection() {
 	list := s.chips()
 	s.list.N = len(list)
 	s.list.Clamp()
@@ -246,7 +246,7 @@ func (s *State) drawTitle(row cells.Area) {
 		at = left.Put(at, 0, words.Truncate(s.past.why, left.W-at), cells.Warn) + 2
 	}
 	if s.lost != "" {
-		text := "no news for " + words.Span(s.lostFor) + ": " + s.lost + ". Asking again; what you see is old."
+		text := "no update for " + words.Span(s.lostFor) + ": " + s.lost + ". Retrying; the data shown is old."
 		left.Put(at, 0, words.Truncate(text, left.W-at), cells.Bad)
 	}
 }

@@ -228,15 +228,15 @@ func (s *Screen) drawHeading(row cells.Area, columns []column) {
 		if c.order != "" && c.order == s.which.Sort {
 			style = cells.Sorted
 		}
-		x = place(row, x, &c, c.title, style)
+		x = putCell(row, x, &c, c.title, style)
 		if c.order != "" {
 			s.Hits.AddPress(row.Sub(x-c.width, 0, c.width, 1), func() []tui.Effect { s.sortBy(c.order); return nil })
 		}
 	}
 }
 
-// place puts text into a column and returns where the column ends.
-func place(row cells.Area, x int, c *column, said string, style cells.Style) int {
+// putCell puts text into a column and returns where the column ends.
+func putCell(row cells.Area, x int, c *column, said string, style cells.Style) int {
 	if c.left {
 		row.Put(x+1, 0, words.Truncate(said, c.width), style)
 		return x + 1 + c.width
@@ -255,7 +255,7 @@ func drawRow(row cells.Area, o *text.Op, columns []column) {
 			x += 1 + c.width
 			continue
 		}
-		x = place(row, x, c, c.text(&said), cells.Text)
+		x = putCell(row, x, c, c.text(&said), cells.Text)
 	}
 }
 

@@ -43,9 +43,9 @@ func captureLine(s *Screen, y int, line string, pen *pen) {
 		if width == 0 || runes[0] < ' ' || x+width > s.W {
 			continue
 		}
-		s.Cells[y*s.W+x] = Cell{Rune: runes[0], More: string(runes[1:]), Look: pen.look(s)}
+		s.Cells[y*s.W+x] = Cell{Rune: runes[0], More: string(runes[1:]), Look: pen.attributes(s)}
 		for i := 1; i < width; i++ {
-			s.Cells[y*s.W+x+i] = Cell{Look: pen.look(s)}
+			s.Cells[y*s.W+x+i] = Cell{Look: pen.attributes(s)}
 		}
 		x += width
 	}
@@ -57,7 +57,7 @@ type pen struct {
 	bold, dim, underline, reverse bool
 }
 
-func (p *pen) look(s *Screen) Look {
+func (p *pen) attributes(s *Screen) Look {
 	l := Look{FG: exact(p.fg, s.FG), BG: exact(p.bg, s.BG), Bold: p.bold, Dim: p.dim, Underline: p.underline}
 	if p.reverse {
 		l.FG, l.BG = l.BG, l.FG

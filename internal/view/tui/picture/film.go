@@ -22,7 +22,7 @@ func Film(frames []Frame) []byte {
 	}
 	first := frames[0].Screen
 	p := painter{screen: first}
-	p.begin(first)
+	p.writeHead(first)
 	width := math.Ceil(float64(first.W)*cellW + 2*pad) // whole, so that every screen is as sharp as the first
 	var total time.Duration
 	for _, f := range frames {

@@ -3,7 +3,7 @@
 //
 // It is a second way to show what the screens draw, beside the terminal of
 // package tui. Blocks, braille and lines are drawn as shapes, so that a picture
-// does not depend on the fonts of whoever looks at it; letters are text.
+// does not depend on the viewer's fonts; letters are text.
 package picture
 
 import (
@@ -64,7 +64,7 @@ func SVG(g *cells.Grid, t *theme.Theme, round bool) []byte {
 // SVG draws the screen.
 func (s *Screen) SVG() []byte {
 	p := painter{screen: s}
-	p.begin(s)
+	p.writeHead(s)
 	for y := range s.H {
 		p.row(y)
 	}
@@ -72,8 +72,8 @@ func (s *Screen) SVG() []byte {
 	return p.buf.Bytes()
 }
 
-// begin writes the head of a picture as large as a screen, and its background.
-func (p *painter) begin(s *Screen) {
+// writeHead writes the head of a picture as large as a screen, and its background.
+func (p *painter) writeHead(s *Screen) {
 	w, h := float64(s.W)*cellW+2*pad, float64(s.H)*cellH+2*pad
 	fmt.Fprintf(&p.buf, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" width="%s" height="%s">`+"\n", num(w), num(h), num(w), num(h))
 	p.buf.WriteString(`<style>text{font:14px "DejaVu Sans Mono","Liberation Mono",Menlo,Consolas,monospace;white-space:pre}.b{font-weight:bold}.d{opacity:.6}` +

@@ -22,7 +22,7 @@ import (
 type Screen struct {
 	tui.App
 	player *recording.Player
-	// charts are those of the screen: after a jump they are filled anew.
+	// charts are those of the screen: after a jump they are refilled.
 	charts *history.Store
 	gauges *gauge.Set
 
@@ -128,7 +128,7 @@ func (s *Screen) arrived() []tui.Effect {
 
 func (s *Screen) step(forward bool) []tui.Effect {
 	if err := s.player.Step(forward); err != nil {
-		s.say(true, err.Error())
+		s.setStatus(true, err.Error())
 		return nil
 	}
 	if forward {
@@ -158,19 +158,19 @@ func interval(speed float64) time.Duration {
 func (s *Screen) event(forward bool) []tui.Effect {
 	m, ok := s.player.Jump(forward)
 	if !ok && !s.player.Status().Found {
-		s.say(false, "the recording is still being searched for events")
+		s.setStatus(false, "the recording is still being searched for events")
 		return nil
 	}
 	if !ok {
-		s.say(false, map[bool]string{true: "no event after this", false: "no event before this"}[forward])
+		s.setStatus(false, map[bool]string{true: "no event after this", false: "no event before this"}[forward])
 		return nil
 	}
 	s.player.Play(false)
-	s.say(false, m.Event.Text)
+	s.setStatus(false, m.Event.Text)
 	return s.arrived()
 }
 
-func (s *Screen) say(wrong bool, text string) { s.saying, s.wrong = words.Escape(text), wrong }
+func (s *Screen) setStatus(wrong bool, text string) { s.saying, s.wrong = words.Escape(text), wrong }
 
 // press moves to where the slider was pressed.
 func (s *Screen) press(m tui.Mouse) []tui.Effect {

@@ -60,7 +60,7 @@ func show(t *testing.T) *shown {
 	s.key(")")
 	s.want("still being searched")
 	ok(t, p.Find(r))
-	s.screen.say(false, "")
+	s.screen.setStatus(false, "")
 	s.refresh()
 	return s
 }

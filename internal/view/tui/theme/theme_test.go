@@ -94,7 +94,7 @@ func TestLoad(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, th, err)
 		}
 	}
-	for _, name := range []string{"nobody", dir + "/nobody.theme", "../dark", ""} {
+	for _, name := range []string{"missing", dir + "/missing.theme", "../dark", ""} {
 		if _, err := Load(name, dir); err == nil {
 			t.Errorf("%q was found", name)
 		}

@@ -22,7 +22,7 @@ func (s *State) leave() []tui.Effect {
 // everybody.
 func (s *State) close() []tui.Effect {
 	if !s.closeOne() {
-		s.say(cells.Text, "nothing is open: q quits")
+		s.showMessage(cells.Text, "nothing is open: q quits")
 	}
 	return nil
 }
@@ -68,10 +68,10 @@ func (s *State) save() []tui.Effect { return []tui.Effect{act.Save{Config: s.cfg
 
 func (s *State) saved(ev act.Saved) {
 	if ev.Err != nil {
-		s.say(cells.Bad, "not saved: %v", ev.Err)
+		s.showMessage(cells.Bad, "not saved: %v", ev.Err)
 		return
 	}
-	s.say(cells.Good, "saved to %s", ev.Path)
+	s.showMessage(cells.Good, "saved to %s", ev.Path)
 }
 
 func (s *State) toggleTree() []tui.Effect {
@@ -91,7 +91,7 @@ func (s *State) pace(by int) []tui.Effect {
 	now := time.Duration(s.cfg.Top.Interval)
 	next := nextInterval(now, by)
 	s.cfg.Top.Interval = config.Duration(next)
-	s.say(cells.Text, "updates every %s", s.cfg.Top.Interval)
+	s.showMessage(cells.Text, "updates every %s", s.cfg.Top.Interval)
 	if next == now {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (s *State) toggleWorst() []tui.Effect {
 		s.cfg.Top.Devices.Order = "worst"
 	}
 	s.dev.scroll = 0
-	s.say(cells.Text, "devices: %s", map[string]string{"worst": "the one in most trouble first", "index": "by index"}[s.cfg.Top.Devices.Order])
+	s.showMessage(cells.Text, "devices: %s", map[string]string{"worst": "the one in most trouble first", "index": "by index"}[s.cfg.Top.Devices.Order])
 	return nil
 }
 
@@ -150,7 +150,7 @@ func (s *State) toggleCharts() []tui.Effect {
 	} else {
 		s.cfg.Top.Charts.Show = "always"
 		if !s.visible(charts) {
-			s.say(cells.Warn, "no room for charts here: C shows them on the whole screen")
+			s.showMessage(cells.Warn, "no room for charts here: C shows them on the whole screen")
 		}
 	}
 	return nil
@@ -165,5 +165,5 @@ func (s *State) nextLayout() []tui.Effect {
 func (s *State) setLayout(name string) {
 	s.cfg.Top.Devices.Layout = name
 	s.dev.scroll = 0
-	s.say(cells.Text, "device layout: %s", name)
+	s.showMessage(cells.Text, "device layout: %s", name)
 }

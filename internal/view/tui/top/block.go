@@ -21,7 +21,7 @@ func (a *deviceArea) drawBlocks(s *State, area cells.Area, p plan, list []*model
 		if row < 0 || row >= room {
 			continue
 		}
-		box := a.place(area, p, i%p.perRow, row, min(p.perRow, len(list)-i/p.perRow*p.perRow))
+		box := a.blockArea(area, p, i%p.perRow, row, min(p.perRow, len(list)-i/p.perRow*p.perRow))
 		a.pick(s, box, d.BusID)
 		if p.level == compact {
 			a.drawCompact(s, box, d)
@@ -32,9 +32,9 @@ func (a *deviceArea) drawBlocks(s *State, area cells.Area, p plan, list []*model
 	more(area, a.scroll*p.perRow, len(list)-(a.scroll+room)*p.perRow)
 }
 
-// place is where a device stands in its row. Framed blocks share their edges,
+// blockArea is where a device stands in its row. Framed blocks share their edges,
 // and those of a row that is not full share its whole width.
-func (a *deviceArea) place(area cells.Area, p plan, column, row, inRow int) cells.Area {
+func (a *deviceArea) blockArea(area cells.Area, p plan, column, row, inRow int) cells.Area {
 	if p.level == compact {
 		w := area.W / p.perRow
 		return area.Sub(column*w, row*p.height, w-1, p.height)

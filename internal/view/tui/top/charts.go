@@ -59,8 +59,8 @@ func (s *State) specs() []spec {
 	return out
 }
 
-// metrics are those chosen. Where nobody chose, a tall screen has room for
-// more than the usual two.
+// metrics are those chosen. By default a tall screen has room for more than
+// the usual two.
 func (s *State) metrics() []string {
 	chosen := s.cfg.Top.Charts.Metrics
 	usual := config.Default().Top.Charts.Metrics
@@ -256,7 +256,7 @@ func (a *chartArea) drawChart(s *State, frame cells.Area, sp spec, index int, bo
 	limit := a.lines(s, sp, &c, room.Columns)
 	unit, per := a.scale(s, sp, &c, limit)
 	c.Marks = s.marks(sp, c.From)
-	c.Place(room)
+	c.Layout(room)
 	marks := c.Marks
 	if heat.H > 0 {
 		c.Marks = nil // they are below the map
@@ -302,7 +302,7 @@ func (a *chartArea) lines(s *State, sp spec, c *chart.Chart, columns int) (limit
 	return limit
 }
 
-// buffer is the i-th line's room, kept from frame to frame.
+// buffer is the i-th line's buffer, reused in every frame.
 func (a *chartArea) buffer(i, columns int) []history.Bucket {
 	for len(a.buckets) <= i {
 		a.buckets = append(a.buckets, nil)

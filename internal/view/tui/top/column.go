@@ -264,7 +264,7 @@ func hostColumns() []column {
 	}
 }
 
-// missing replaces the word for a missing value where nobody would expect one.
+// missing replaces the word for a missing value where none is expected.
 func missing(r *row, word string) string {
 	if r.parent || r.p.State == model.Hidden && word == "N/A" {
 		return words.Nothing

@@ -86,8 +86,8 @@ func (a *deviceArea) index(list []*model.Device) int {
 	return max(slices.IndexFunc(list, func(d *model.Device) bool { return d.BusID == a.bus }), 0)
 }
 
-// keep makes sure a device is selected.
-func (a *deviceArea) keep(s *State) {
+// ensureSelection makes sure a device is selected.
+func (a *deviceArea) ensureSelection(s *State) {
 	if list := a.list(s); a.bus == "" && len(list) > 0 {
 		a.bus = list[0].BusID
 	}

@@ -86,7 +86,7 @@ func (s *State) notices() []line {
 		return out
 	}
 	if s.back != nil && s.shown.Time.Sub(s.back.until) < backFor {
-		out = append(out, line{fmt.Sprintf("the source is back after %s without news", words.Span(s.back.until.Sub(s.back.since))), cells.Good})
+		out = append(out, line{fmt.Sprintf("the source is back after %s without updates", words.Span(s.back.until.Sub(s.back.since))), cells.Good})
 	}
 	if !s.alone.IsZero() {
 		out = append(out, line{"ttmond has not answered since " + s.alone.Local().Format("15:04:05") +
@@ -123,7 +123,7 @@ func (s *State) outage() string {
 	if s.live == nil {
 		return "no data: " + s.lost.err
 	}
-	return fmt.Sprintf("no news for %s: %s. Asking again; what you see is old.", words.Span(s.lost.now.Sub(s.lost.since)), s.lost.err)
+	return fmt.Sprintf("no update for %s: %s. Retrying; the data shown is old.", words.Span(s.lost.now.Sub(s.lost.since)), s.lost.err)
 }
 
 // drawNotices writes one sentence a row, and in the last one how many more.

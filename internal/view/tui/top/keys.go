@@ -25,19 +25,19 @@ func everywhere() []binding {
 		{keys: []tui.Key{"p"}, foot: "Pause", help: "pause and continue; samples are still taken", do: (*State).pause},
 		{keys: []tui.Key{"<"}, help: "look back a minute: everything as it was, from ttmond", do: earlier},
 		{keys: []tui.Key{">"}, help: "a minute later again; Esc returns to the present", do: later},
-		{keys: []tui.Key{"{"}, help: "look back half an hour", do: func(s *State) []tui.Effect { return s.look(-30 * time.Minute) }},
-		{keys: []tui.Key{"}"}, help: "half an hour later again", do: func(s *State) []tui.Effect { return s.look(30 * time.Minute) }},
-		{keys: []tui.Key{"R"}, help: "ask for news now", do: func(*State) []tui.Effect { return []tui.Effect{tui.Refresh{}} }},
+		{keys: []tui.Key{"{"}, help: "look back half an hour", do: func(s *State) []tui.Effect { return s.showEarlier(-30 * time.Minute) }},
+		{keys: []tui.Key{"}"}, help: "half an hour later again", do: func(s *State) []tui.Effect { return s.showEarlier(30 * time.Minute) }},
+		{keys: []tui.Key{"R"}, help: "refresh now", do: func(*State) []tui.Effect { return []tui.Effect{tui.Refresh{}} }},
 		{keys: []tui.Key{"T"}, help: "Celsius or Fahrenheit", do: (*State).otherScale},
 		{keys: []tui.Key{"f12"}, help: "save the configuration as it is now", do: (*State).save},
-		{keys: []tui.Key{"ctrl-l"}, help: "draw the screen anew", do: func(*State) []tui.Effect { return []tui.Effect{tui.Repaint{}} }},
+		{keys: []tui.Key{"ctrl-l"}, help: "redraw the screen", do: func(*State) []tui.Effect { return []tui.Effect{tui.Repaint{}} }},
 		{keys: []tui.Key{"ctrl-z"}, help: "suspend", do: func(*State) []tui.Effect { return []tui.Effect{tui.Suspend{}} }},
 		{keys: []tui.Key{"f10", "ctrl-c"}, foot: "Quit", help: "quit", do: quit},
 	}
 }
 
-func earlier(s *State) []tui.Effect { return s.look(-time.Minute) }
-func later(s *State) []tui.Effect   { return s.look(time.Minute) }
+func earlier(s *State) []tui.Effect { return s.showEarlier(-time.Minute) }
+func later(s *State) []tui.Effect   { return s.showEarlier(time.Minute) }
 
 // throughPast lists the keys that the footer begins with in the past.
 func throughPast() []binding {

@@ -70,7 +70,7 @@ type killDialog struct {
 // openKill freezes the list and asks which signal to send.
 func (s *State) openKill() []tui.Effect {
 	if why := s.noKill(); why != "" {
-		s.say(cells.Warn, "%s", why)
+		s.showMessage(cells.Warn, "%s", why)
 		return nil
 	}
 	d := &killDialog{}
@@ -84,14 +84,14 @@ func (s *State) openKill() []tui.Effect {
 			continue
 		}
 		if why := unkillable(r); why != "" {
-			s.say(cells.Warn, "%s", why)
+			s.showMessage(cells.Warn, "%s", why)
 			return nil
 		}
 		d.targets = append(d.targets, act.Target{PID: r.p.PID, StartTicks: r.p.StartTicks, Name: r.command()})
 		d.lines = append(d.lines, fmt.Sprintf("%d  %s  %s", r.p.PID, words.Foreign(r.p.User), r.command()))
 	}
 	if len(d.targets) == 0 {
-		s.say(cells.Warn, "no process is selected")
+		s.showMessage(cells.Warn, "no process is selected")
 		return nil
 	}
 	s.frozen = true
@@ -107,7 +107,7 @@ func unkillable(r *row) string {
 	case r.p.State == model.Hidden:
 		return "this process is outside our PID namespace: signal it from the host"
 	case r.p.State == model.Exited:
-		return fmt.Sprintf("%d has exited already; somebody inherited its descriptor", r.p.PID)
+		return fmt.Sprintf("%d has already exited; another process inherited its descriptor", r.p.PID)
 	case r.p.StartTicks == 0:
 		return fmt.Sprintf("%d: its start time is not known, so it cannot be told from a later process with the same pid", r.p.PID)
 	}
@@ -241,12 +241,12 @@ func (s *State) killed(ev act.Killed) {
 		}
 	}
 	if len(failed) > 0 {
-		s.say(cells.Bad, "%s not sent to %s", name, strings.Join(failed, "; "))
+		s.showMessage(cells.Bad, "%s not sent to %s", name, strings.Join(failed, "; "))
 		return
 	}
 	to := fmt.Sprint(ev.Kill.Targets[0].PID)
 	if n := len(ev.Kill.Targets); n > 1 {
 		to = fmt.Sprintf("%d processes", n)
 	}
-	s.say(cells.Good, "%s sent to %s", name, to)
+	s.showMessage(cells.Good, "%s sent to %s", name, to)
 }

@@ -83,7 +83,7 @@ func TestPlanAlwaysFits(t *testing.T) {
 	})
 }
 
-// A tall screen has four charts; whoever chose his own keeps them.
+// A tall screen has four charts; charts that the user chose stay.
 func TestTallScreen(t *testing.T) {
 	st := open(t, 3, 200, 80)
 	for _, title := range []string{" DRAM GiB", " Power W", " Temperature °C", " Activity"} {
@@ -93,7 +93,7 @@ func TestTallScreen(t *testing.T) {
 	}
 	st = open(t, 3, 200, 80, func(c *config.Config) { c.Top.Charts.Metrics = []string{"dram"} })
 	if st.has(" Temperature °C") {
-		t.Error("a chart that nobody asked for")
+		t.Error("a chart that was not chosen")
 	}
 	if st = open(t, 3, 200, 40); st.has(" Temperature °C") {
 		t.Error("four charts on a screen that is not tall")

@@ -9,15 +9,15 @@ import (
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-// look moves the moment that the whole screen shows.
-func (s *State) look(by time.Duration) []tui.Effect {
+// showEarlier moves the moment that the whole screen shows.
+func (s *State) showEarlier(by time.Duration) []tui.Effect {
 	if s.live == nil {
 		return nil
 	}
 	at := s.past
 	if at.IsZero() {
 		if by > 0 {
-			s.say(cells.Faint, "this is the present: < looks back")
+			s.showMessage(cells.Faint, "this is the present: < shows earlier samples")
 			return nil
 		}
 		at = s.live.Time
@@ -26,13 +26,13 @@ func (s *State) look(by time.Duration) []tui.Effect {
 		s.present()
 		return nil
 	}
-	return []tui.Effect{act.Look{At: at}}
+	return []tui.Effect{act.Load{At: at}}
 }
 
-// looked shows the snapshot that came.
-func (s *State) looked(ev act.Looked) {
+// showPast shows the snapshot that came.
+func (s *State) showPast(ev act.Loaded) {
 	if ev.Err != nil {
-		s.say(cells.Warn, "no looking back: %s", words.Escape(ev.Err.Error()))
+		s.showMessage(cells.Warn, "history unavailable: %s", words.Escape(ev.Err.Error()))
 		return
 	}
 	s.past, s.paused = ev.At, true

@@ -11,7 +11,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
 )
 
-// Looking back shows the whole screen as it was, and lets the present go on.
+// An earlier moment shows the whole screen as it was; sampling continues.
 func TestLookBack(t *testing.T) {
 	s, err := New(Options{Config: config.Default()})
 	if err != nil {
@@ -24,19 +24,19 @@ func TestLookBack(t *testing.T) {
 		t.Errorf("after the present there is %v", got)
 	}
 	effects := s.Update(tui.Key("<"))
-	if len(effects) != 1 || !effects[0].(act.Look).At.Equal(now.Time.Add(-time.Minute)) {
+	if len(effects) != 1 || !effects[0].(act.Load).At.Equal(now.Time.Add(-time.Minute)) {
 		t.Fatalf("effects %v", effects)
 	}
-	s.Update(act.Looked{At: now.Time.Add(-time.Minute), Err: errors.New("nothing is kept")})
+	s.Update(act.Loaded{At: now.Time.Add(-time.Minute), Err: errors.New("nothing is kept")})
 	if s.shown != now || s.flash.text == "" {
 		t.Error("a failure is not said, or changes the screen")
 	}
-	s.Update(act.Looked{At: now.Time.Add(-time.Minute), Snapshot: old})
+	s.Update(act.Loaded{At: now.Time.Add(-time.Minute), Snapshot: old})
 	s.Update(tui.Sample{Snapshot: tuitest.Host(4, 11)})
 	if s.shown != old {
 		t.Error("the present overwrites the past")
 	}
-	if got := s.Update(tui.Key("<")); !got[0].(act.Look).At.Equal(now.Time.Add(-2 * time.Minute)) {
+	if got := s.Update(tui.Key("<")); !got[0].(act.Load).At.Equal(now.Time.Add(-2 * time.Minute)) {
 		t.Errorf("further back: %v", got)
 	}
 	if foot := s.footKeys(); foot[0].foot != "Earlier" || foot[2].foot != "Present" {

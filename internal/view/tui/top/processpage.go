@@ -38,9 +38,9 @@ func (p *processPage) keys() []binding {
 	return []binding{
 		{keys: []tui.Key{"f9"}, foot: "Kill", help: "send it a signal", do: func(s *State) []tui.Effect {
 			s.proc.sel, s.proc.tagged = id{p.target.PID, p.target.StartTicks}, nil
-			s.proc.keep()
+			s.proc.restoreSelection()
 			if s.proc.sel.pid != p.target.PID {
-				s.say(cells.Warn, "%d is gone", p.target.PID)
+				s.showMessage(cells.Warn, "%d is gone", p.target.PID)
 				return nil
 			}
 			return s.openKill()
@@ -107,7 +107,7 @@ func (p *processPage) entries(snap *model.Snapshot) []widget.Entry {
 	if how := words.Condition(q); how != "" {
 		out = append(out, widget.Entry{Name: "Condition", Value: how, Style: cells.Warn})
 	}
-	out = append(out, place(q)...)
+	out = append(out, runsIn(q)...)
 	out = append(out, widget.Entry{Heading: "Memory"})
 	out = append(out, split(snap, q)...)
 	return append(out, p.inspectedEntries()...)
@@ -128,8 +128,8 @@ func (p *processPage) started() string {
 	return fmt.Sprintf("%s, %s ago", p.last.p.StartTime.Local().Format("2006-01-02 15:04:05"), words.Duration(d))
 }
 
-// place says where it runs: container, pod, job, unit.
-func place(q *model.Process) []widget.Entry {
+// runsIn says where it runs: container, pod, job, unit.
+func runsIn(q *model.Process) []widget.Entry {
 	c := &q.Container
 	out := []widget.Entry{{Heading: "Where"}}
 	add := func(name, value string) {

@@ -100,7 +100,7 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// Nobody gets lost in a tree, and nobody is in it twice.
+// No process is lost in a tree, and none is in it twice.
 func TestTreeKeepsEverybody(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 12).Draw(t, "processes")
@@ -290,7 +290,7 @@ type longer struct{ *history.Store }
 
 // Charts show whatever history they are given: that of a daemon was there
 // before the screen was.
-func TestHistoryOfSomebodyElse(t *testing.T) {
+func TestHistoryFilledElsewhere(t *testing.T) {
 	store := history.New()
 	set := gauge.New()
 	for i := range 600 {

@@ -17,7 +17,7 @@ func TestSourceGoneAndBack(t *testing.T) {
 	at := tuitest.Start.Add(2 * time.Minute)
 	st.send(tui.Lost{Err: errors.New("connect: no such file"), At: at})
 	st.send(tui.Lost{Err: errors.New("connect: no such file"), At: at.Add(11 * time.Second)})
-	if !st.has("no news for 12 s: connect: no such file") || !st.has("NO DATA") || !st.has("182034") {
+	if !st.has("no update for 12 s: connect: no such file") || !st.has("NO DATA") || !st.has("182034") {
 		t.Errorf("the screen does not say that the source is gone, or shows nothing:\n%s", st.draw())
 	}
 	st.sec = 140

@@ -71,7 +71,7 @@ type State struct {
 	hits widget.Hits // where things were drawn last, for the mouse
 }
 
-// outage is a time without news from the source.
+// outage is a time without updates from the source.
 type outage struct {
 	err   string
 	since time.Time // of the last snapshot
@@ -160,8 +160,8 @@ func (s *State) Update(ev tui.Event) []tui.Effect {
 		s.killed(ev)
 	case act.Saved:
 		s.saved(ev)
-	case act.Looked:
-		s.looked(ev)
+	case act.Loaded:
+		s.showPast(ev)
 	case act.Mapped:
 		if s.memory != nil {
 			s.memory.Mapped(ev)
@@ -212,7 +212,7 @@ func (s *State) sample(snap *model.Snapshot) []tui.Effect {
 func (s *State) show(snap *model.Snapshot) {
 	s.shown, s.judged = snap, assess.Of(snap)
 	s.proc.build(s)
-	s.dev.keep(s)
+	s.dev.ensureSelection(s)
 }
 
 func (s *State) note(events ...event.Event) {
@@ -231,7 +231,7 @@ func (s *State) jump(at time.Time) {
 	}
 }
 
-// Typing tells that keys are taken for a dialog, and not for what they do.
+// Typing reports whether a dialog receives the keys.
 func (s *State) Typing() bool { return s.dialog != nil }
 
 // lose notes that the source did not answer.
@@ -258,8 +258,8 @@ func (s *State) thaw() {
 	}
 }
 
-// say shows a message until the next key.
-func (s *State) say(style cells.Style, format string, args ...any) {
+// showMessage shows a message until the next key.
+func (s *State) showMessage(style cells.Style, format string, args ...any) {
 	s.flash = flash{fmt.Sprintf(format, args...), style}
 }
 

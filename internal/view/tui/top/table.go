@@ -99,7 +99,7 @@ func (t *table) build(s *State) {
 	if s.cfg.Top.Processes.Tree {
 		t.rows = tree(t.rows, t.order(s))
 	}
-	t.keep()
+	t.restoreSelection()
 	t.forgetTags(s.shown)
 }
 
@@ -134,8 +134,8 @@ func (t *table) sort(s *State) {
 	slices.SortStableFunc(t.rows, func(a, b row) int { return order(&a, &b) })
 }
 
-// keep finds the selected process again, or selects its neighbour.
-func (t *table) keep() {
+// restoreSelection finds the selected process again, or selects its neighbour.
+func (t *table) restoreSelection() {
 	if i := slices.IndexFunc(t.rows, func(r row) bool { return r.id() == t.sel }); i >= 0 {
 		t.cursor = i
 		return

@@ -240,13 +240,13 @@ func (t *table) touchRow(s *State, line cells.Area, i int) {
 		case tui.Press:
 			again := s.focus == processes && t.sel == r
 			s.focus, t.sel = processes, r
-			t.keep()
+			t.restoreSelection()
 			if again {
 				return s.enter()
 			}
 		case tui.RightPress:
 			s.focus, t.sel = processes, r
-			t.keep()
+			t.restoreSelection()
 			t.tag(s)
 		case tui.WheelUp:
 			t.wheel(s, widget.Up)

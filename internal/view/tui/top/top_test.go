@@ -28,7 +28,7 @@ type stage struct {
 	make    func(n, second int) *model.Snapshot // the host; nil: tuitest.Host
 }
 
-// made keeps hosts: making one takes longer than drawing it, and nobody
+// made keeps hosts: making one takes longer than drawing it, and no test
 // changes them.
 var made = map[[2]int]*model.Snapshot{}
 

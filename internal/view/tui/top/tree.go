@@ -39,7 +39,7 @@ func tree(rows []row, order func(a, b *row) int) []row {
 		}
 	}
 	b.add(roots, "", 0)
-	// Pids seen at different moments can form a circle: nobody is lost for it.
+	// Pids seen at different moments can form a cycle: no process is lost to it.
 	for i := range rows {
 		if !slices.Contains(b.done, i) {
 			b.add([]int{i}, "", 0)

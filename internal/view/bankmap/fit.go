@@ -22,7 +22,7 @@ type Ask struct {
 	Pool         string // empty: dram
 }
 
-// Wanted is a buffer that somebody might ask for.
+// Wanted is a buffer that a program might allocate.
 type Wanted struct {
 	What    string // for people
 	Pool    model.Pool
