@@ -19,7 +19,7 @@ var said = map[string]string{
 	"Chip.Name": "kept: L or R", "Chip.Region": "its id is replaced in every file",
 	"Process.User": "replaced", "Process.Name": "replaced", "Process.Cmdline": "left out", "Process.SlurmJob": "replaced", "Process.SlurmStep": "replaced",
 	"Process.SystemdUnit": "replaced", "Process.Release": "kept: of tt-metal",
-	"ChipWork.Chip": "left out", "ChipWork.LongestName": "left out", "ChipWork.LastName": "left out", "Operation.Name": "left out", "HostWork.LastName": "left out",
+	"ChipWork.Chip": "left out", "ChipWork.LongestName": "left out", "ChipWork.LastName": "left out", "Operation.Name": "left out", "Gap.After": "left out", "HostWork.LastName": "left out",
 	"Reach.FullName": "left out", "Reach.JobName": "left out", "Reach.TTY": "left out", "Reach.SSH": "left out", "Reach.Dir": "left out",
 	"Container.Runtime": "kept", "Container.ID": "replaced", "Container.Pod": "left out", "Container.PodName": "left out", "Container.Namespace": "left out",
 	"Doubt.Region": "its id is replaced in every file", "Doubt.Release": "kept: of tt-metal", "Doubt.Name": "replaced", "Doubt.Detail": "left out",
