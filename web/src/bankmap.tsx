@@ -74,7 +74,7 @@ export function useMap(pid: number, s: State): { map: MapAnswer | null; problem:
         // A ttmond that is older than this page names no lines.
         for (const x of m.pools) x.holders ??= [];
         for (const x of m.sites) x.own ??= x.stack;
-        // A pool that was never used, and whose size nobody told, is nothing to look at.
+        // A pool that was never used, and whose size is unknown, is not drawn.
         m.pools = m.pools.filter((x) => x.bank_capacity > 0 || x.blocks.length > 0);
         setMap(m);
         setProblem("");

@@ -21,7 +21,7 @@ export interface Line {
 
 export interface ChartData {
   times: number[];
-  /** Where nobody sampled anything: the host was away. */
+  /** Where there is no sample: the host was away. */
   away?: boolean[];
   lines: Line[];
   unit: string;
@@ -231,7 +231,7 @@ function options(live: { current: Props }, setCursor: (i: number | null) => void
   const held = isBytes(data.unit) && !data.unit.includes("/");
   const series: uPlot.Series[] = [{}];
   data.lines.forEach((l, i) => {
-    // A value holds until the next sample: no slope that nobody saw.
+    // A value holds until the next sample: no invented slope.
     const base: uPlot.Series = { label: l.name, stroke: lineColour(i), width: 1.5, dash: lineDash(i), points: { show: false }, paths: uPlot.paths.stepped!({ align: 1 }) };
     const ground = data.lines.length === 1 ? translucent(lineColour(i), 0.11) : undefined;
     const { exact } = layers(l);

@@ -142,7 +142,7 @@ function tiles(s: State, pool: string, map: MapAnswer | null, colours: Map<numbe
     const held = children.reduce((n, c) => n + c.bytes, 0);
     const total = pool === "dram" ? (use?.total_bytes ?? null) : null;
     if (total !== null && total > held) {
-      children.push({ name: "nobody's, as far as is known", bytes: total - held, text: "", kind: "rest" });
+      children.push({ name: "no known holder", bytes: total - held, text: "", kind: "rest" });
     }
     return { name: snap.devices.length > 8 ? String(d.index) : `device ${d.index} ${d.board ?? d.arch}`, short: String(d.index), bytes: Math.max(total ?? 0, held), text: said.devices[snap.devices.indexOf(d)]?.pools[pool]?.text ?? "", to: "/device/" + d.bus_id, kind: "device", children };
   });
@@ -164,7 +164,7 @@ function Pools(p: { s: State; pool: string }) {
     const b = series.bounds?.[at];
     return (b ? mark(b === 1 ? "at_least" : "unsure") : "") + bytes(most * 2 ** 20);
   };
-  // A column in which nobody has anything is not there.
+  // A column without values is not shown.
   const holes = snap.devices.some((d) => [d.memory[p.pool], ...d.chips.map((c) => c.memory[p.pool])].some((x) => hole(x) !== nothing));
   const dead = said.devices.some((d) => d.stale || d.chips.some((c) => c.stale));
   const peaks = p.pool === "dram" && offers("/v1/range");

@@ -8,7 +8,7 @@ import type { Range } from "./range";
 import { state } from "./store";
 import type { Event, RangeAnswer } from "./types";
 
-/** Asks again as time goes on: with every step, and no oftener than it pays. */
+/** Refreshes with every step, and no oftener than it pays. */
 export function useRangeData(metrics: string[], bus: string, range: Range): { answer: RangeAnswer | null; problem: string } {
   const [answer, setAnswer] = useState<RangeAnswer | null>(null);
   const [problem, setProblem] = useState("");

@@ -116,12 +116,12 @@ export function ProcessTable(p: { snap: Snapshot; said: Said; brief?: boolean; d
     list = sorted(list, key, down);
     return asTree ? tree(list) : list;
   }, [p.snap, p.said, key, down, filter, asTree, p.device]);
-  // Where nobody is in a job, or reports programs, the command has that room.
+  // Where no process is in a job, or reports programs, the command has that room.
   const jobs = p.snap.processes.some((x) => x.container || x.slurm_job || x.systemd_unit);
   const works = p.snap.processes.some((x) => x.work?.chips.length);
   const shown = columns.filter((c) => (!p.brief || c.brief) && (c.key !== "busy" || works) && (c.key !== "job" || (jobs && p.device === undefined)) && (c.key !== "dev" || p.device === undefined));
   const most = p.brief ? 30 : 1000;
-  if (rows.length === 0) return <p class="empty">{filter ? "No process matches the filter." : "Nobody uses a device."}</p>;
+  if (rows.length === 0) return <p class="empty">{filter ? "No process matches the filter." : "No process uses a device."}</p>;
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Processes">
       <table class={p.device === undefined ? "processes" : "processes beside"}>

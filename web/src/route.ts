@@ -1,5 +1,5 @@
 // Addresses: every view, with its device, range and filter, is one that can be
-// sent to somebody else.
+// sent to another person.
 
 import { useEffect, useReducer } from "preact/hooks";
 

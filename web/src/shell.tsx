@@ -362,7 +362,7 @@ function Help(p: { close: () => void }) {
           </div>
         ))}
       </dl>
-      <p>Drag over a chart to zoom, double-click to go back. Everything is in the address: send it to somebody.</p>
+      <p>Drag over a chart to zoom, double-click to go back. Everything is in the address: send it as a link.</p>
       <button onClick={() => box.current?.close()}>close</button>
     </dialog>
   );

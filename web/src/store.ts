@@ -6,7 +6,7 @@ import { get, redeem, sessionOf } from "./api";
 import { currentRoute, onRoute } from "./route";
 import { follow } from "./share";
 import type { Me, Metric, Said, Snapshot, Words } from "./types";
-import type { News } from "./watch";
+import type { Update } from "./watch";
 
 export type Link = "connecting" | "live" | "lost" | "past";
 
@@ -107,7 +107,7 @@ function connect(): void {
   follow(sessionOf(), stop.signal, take);
 }
 
-function take(n: News): void {
+function take(n: Update): void {
   if ("problem" in n) {
     lastID = 0;
     changed({ link: "lost", problem: n.problem });
@@ -165,7 +165,7 @@ export function age(s: State): number {
   return s.received ? (performance.now() - s.received) / 1000 : 0;
 }
 
-/** Begins to live. A page that nobody sees does not ask. */
+/** Starts refreshing. A hidden page does not. */
 export async function start(): Promise<void> {
   const problem = await redeem().catch(() => "");
   // An address with a ticket that is pasted into a page that is open already.

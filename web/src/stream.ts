@@ -3,13 +3,13 @@
 // of different sessions see different things: each session has its own stream.
 
 import type { Ask } from "./share";
-import { type News, watch } from "./watch";
+import { type Update, watch } from "./watch";
 
 class Stream {
   private readonly end = new AbortController();
   /** What each tab was sent and has not taken in yet. */
-  private readonly tabs = new Map<MessagePort, News | null>();
-  private newest: News | null = null;
+  private readonly tabs = new Map<MessagePort, Update | null>();
+  private newest: Update | null = null;
   private came = 0;
 
   constructor(session: string) {
@@ -32,7 +32,7 @@ class Stream {
     if (sent && sent !== this.newest) this.send(tab);
   }
 
-  /** Tells whether nobody is left; then it has ended. */
+  /** Reports whether no listener is left; then it has ended. */
   leave(tab: MessagePort): boolean {
     this.tabs.delete(tab);
     if (this.tabs.size > 0) return false;

@@ -95,7 +95,7 @@ function rowOf(n: number, box: Box): number {
   return even ?? ideal;
 }
 
-/** What is held from the left, and what nobody has to the right of it. */
+/** What is held from the left, and what is free to the right of it. */
 function fill(list: Tile[], box: Box): { t: Tile; box: Box }[] {
   const rest = list.find((t) => t.kind === "rest");
   const held = list.filter((t) => t !== rest);

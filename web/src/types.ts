@@ -263,7 +263,7 @@ export interface RangeAnswer {
   end: string;
   step_s: number;
   times: number[];
-  away?: boolean[]; // nobody sampled anything
+  away?: boolean[]; // no sample
   series: RangeSeries[];
 }
 

@@ -3,7 +3,7 @@
 import { headers, refusal, Refused } from "./refused";
 
 /** A snapshot with its words, in JSON, and how long ago it came in ms; or why none comes. */
-export type News = { id: number; snapshot: string; said: string | null; age: number } | { problem: string };
+export type Update = { id: number; snapshot: string; said: string | null; age: number } | { problem: string };
 
 /** One server-sent event. */
 interface Sent {
@@ -13,7 +13,7 @@ interface Sent {
 }
 
 /** Tells of every snapshot, and connects again whenever the connection breaks. */
-export async function watch(session: string, signal: AbortSignal, tell: (n: News) => void): Promise<void> {
+export async function watch(session: string, signal: AbortSignal, tell: (n: Update) => void): Promise<void> {
   let wait = 500;
   while (!signal.aborted) {
     let said: string | null = null;

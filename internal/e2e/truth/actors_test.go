@@ -149,7 +149,7 @@ func (a *standInActor) exec() {
 	}
 	a.blocks = nil
 	first := a.all[0]
-	// Nobody can know of a program that has not called its library yet that it
+	// It cannot be known of a program that has not called its library yet that it
 	// holds nothing.
 	first.used, first.inDRAM, first.watched, first.library = [model.NumPools]uint64{}, 0, false, false
 	a.ready()
@@ -258,7 +258,7 @@ func (a *scriptedActor) kill() {
 	a.Helper()
 	alone := len(a.actors) == 1 && a.counted && !a.unsure && !a.program.Container && a.program.Layout == 3 && len(a.all) == 1
 	a.leaves(a.all...)
-	if alone { // nobody comes after it that could clean up, or take its slot
+	if alone { // no process comes after it that could clean up, or take its slot
 		a.left[len(a.left)-1].certain = true
 	}
 	a.slay(a.process)
@@ -267,7 +267,7 @@ func (a *scriptedActor) kill() {
 
 func (a *scriptedActor) end() {
 	a.Helper()
-	a.leaves(a.all[1:]...) // whom nobody asks to close
+	a.leaves(a.all[1:]...) // which is not asked to close
 	if err := a.process.End(); err != nil {
 		a.Fatal(err)
 	}
@@ -308,7 +308,7 @@ func (a *ttnnActor) step(step ttnn.Step) {
 		a.all[0].used[p] = a.job.Held[p.String()]
 	}
 	if a.program.Silent && (len(a.chips) > 1 || a.job.Held["dram"] == 0) {
-		a.all[0].library, a.all[0].watched = false, false // nobody names its chip
+		a.all[0].library, a.all[0].watched = false, false // no source names its chip
 	}
 	a.all[0].inDRAM = notSaid
 	if a.program.Release == ttnn.Newest {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// awayScenarios ask what is said of a time that nobody saw.
+// awayScenarios check what is said of a time without samples.
 func awayScenarios() []scenario {
 	return []scenario{{"history of a time without ttmond", alone, historyAway}}
 }

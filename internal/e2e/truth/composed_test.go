@@ -25,13 +25,13 @@ type composedHost struct {
 type leftover struct {
 	chip    int
 	bytes   uint64
-	certain bool // nobody cleans up after it, and everybody can see it
+	certain bool // no process cleans up after it, and all users can see it
 }
 
 // moment is what all devices hold from a time on, and whether ttmond was there.
 type moment struct {
 	since time.Time
-	// settled is when ttmond was seen to be up to date; zero: nobody looked.
+	// settled is when ttmond was seen to be up to date; zero: never.
 	settled time.Time
 	dram    map[int]want // by device
 	daemon  bool
@@ -90,7 +90,7 @@ func (h *composedHost) remember() {
 
 func (h *composedHost) daemonStep(do verb) {
 	h.Helper()
-	if h.d != nil && do != takeover { // what a successor does not take over, nobody has seen from its beginning
+	if h.d != nil && do != takeover { // what a successor does not take over was not seen from its beginning
 		for x := range h.live() {
 			x.watched = false
 		}
@@ -215,11 +215,11 @@ func (h *composedHost) live() func(yield func(*holder) bool) {
 	}
 }
 
-// want is a figure as it really is: between two numbers, where nobody knows it
+// want is a figure as it really is: between two numbers, where it cannot be known
 // exactly.
 type want struct {
 	low, high uint64
-	unknown   bool // nobody can know it: who says that it does is wrong
+	unknown   bool // it cannot be known: an exact figure is wrong
 }
 
 func exactly(n uint64) want { return want{low: n, high: n} }
@@ -227,7 +227,7 @@ func exactly(n uint64) want { return want{low: n, high: n} }
 func (w want) String() string {
 	switch {
 	case w.unknown:
-		return fmt.Sprintf("%d or more, nobody knows", w.low)
+		return fmt.Sprintf("%d or more, not known", w.low)
 	case w.low != w.high:
 		return fmt.Sprintf("%d to %d", w.low, w.high)
 	}

@@ -131,7 +131,7 @@ func onlySleep(s *stage) {
 }
 
 // linked starts a program that has the device open and mapped, and no library of
-// tt-metal: what it holds of the device nobody can tell.
+// tt-metal: what it holds of the device cannot be known.
 func (s *stage) linked() {
 	s.Helper()
 	s.metal(metal.Options{}, node, "map /dev/tenstorrent/0")

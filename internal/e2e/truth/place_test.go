@@ -57,7 +57,7 @@ func (s *stage) spread(p *metal.Process, wanted func(device int) bool) {
 	}
 }
 
-// either makes a chip of a p300 that nobody can place: two processes give it
+// either makes a chip of a p300 that cannot be placed: two processes give it
 // different numbers.
 func (s *stage) either() (a, b *metal.Process) {
 	s.on("p300c")
@@ -83,7 +83,7 @@ func eitherThenKill(s *stage) {
 	s.afterBoth()
 }
 
-// afterBoth: nobody has the devices open, so that they hold nothing; and the
+// afterBoth: no process has the devices open, so that they hold nothing; and the
 // chip is still one of theirs.
 func (s *stage) afterBoth() {
 	s.Helper()

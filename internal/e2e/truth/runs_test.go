@@ -305,11 +305,14 @@ func (r *watchedRun) mean(what, pool string, x *runs.Run) {
 		slack += math.Abs(float64(c.held[pool])-float64(before)) * late.Seconds()
 		before = c.held[pool]
 	}
+	// A moment that no snapshot saw (a server that is started again) weighs little
+	// enough in a mean to be within the slack.
+	seconds := x.Last.Sub(r.held[0].at).Seconds()
 	v, why := right, ""
-	if got := p.Mean * p.Seconds; p.Seconds == 0 || math.Abs(got-sum) > slack {
-		v, why = wrong, fmt.Sprintf("over %.1f s", p.Seconds)
+	if p.Seconds == 0 || math.Abs(p.Mean-sum/seconds) > slack/seconds {
+		v, why = wrong, fmt.Sprintf("known for %.1f of %.1f s", p.Seconds, seconds)
 	}
-	r.enter(row{what: what, truth: words.Bytes(uint64(sum / p.Seconds)), said: words.Bytes(uint64(p.Mean)), verdict: v, why: why})
+	r.enter(row{what: what, truth: words.Bytes(uint64(sum / seconds)), said: words.Bytes(uint64(p.Mean)), verdict: v, why: why})
 }
 
 // near adds a row for a figure that is no memory.
@@ -323,7 +326,7 @@ func (r *watchedRun) near(what string, truth, said, share float64) {
 }
 
 // comparedRuns: of two runs of a program ttmon diff names the line by which the peak
-// grew, to their user and to root, after a restart of ttmond, and to nobody else.
+// grew, to their user and to root, after a restart of ttmond, and to no other user.
 func comparedRuns(s *stage) {
 	r := &watchedRun{stage: s, by: seenByLibrary}
 	r.prepare()

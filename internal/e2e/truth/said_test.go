@@ -19,7 +19,7 @@ func saidScenarios() []scenario {
 	}
 }
 
-// unbound: the board is there, and nobody says that there is none.
+// unbound: the board is there, and no view says that there is none.
 func unbound(s *stage) {
 	s.on("p150a")
 	bus := s.snapshot().Devices[0].BusID

@@ -12,7 +12,7 @@ import (
 // screenScenarios ask what is said of chips that are in trouble.
 func screenScenarios() []scenario {
 	return []scenario{
-		{"firmware hangs, looked at once", fast | alone, hung},
+		{"firmware hangs, one sample", fast | alone, hung},
 		{"off the bus when the driver bound it", fast, deadWhenBound},
 		{"off the bus while it ran", 0, dead},
 		{"idle boards", fast | alone, idle},

@@ -20,7 +20,7 @@ func slotScenarios() []scenario {
 		{"71 forked writers and 64 slots", fast, forkedWriters},
 		{"a dead one's pid and name, seen once", fast, sameNameOnce},
 		{"a dead one's pid and name, across a takeover of ttmond", fast | alone, sameNameTakeover},
-		{"a container's heir, seen once", 0, containerSuccessor},
+		{"a container's successor, seen once", 0, containerSuccessor},
 		{"two containers in one slot", fast, sharedSlot},
 		{"records erased by a newer release", 0, erased},
 		{"a wrapped counter", 0, wrapped},
@@ -65,11 +65,11 @@ func sameNameOnce(s *stage) {
 	s.on("p150a")
 	dead := s.metal(metal.Options{}, node, "name python", "open @", "alloc @ dram 1G")
 	s.slay(dead)
-	heir := s.reusePID(dead.PID, node, "name python", "open @", "alloc @ dram 7M")
+	successor := s.reusePID(dead.PID, node, "name python", "open @", "alloc @ dram 7M")
 	snap := s.snapshot()
 	truth := ttnn.Held{"dram": 7 * mib}
 	s.device(snap, 0, truth, model.DRAM)
-	s.process(snap, heir.PID, 0, truth, model.DRAM)
+	s.process(snap, successor.PID, 0, truth, model.DRAM)
 }
 
 // sameNameTakeover: a ttmond that was watching knows what is whose, and so
@@ -80,9 +80,9 @@ func sameNameTakeover(s *stage) {
 	dead := s.metal(metal.Options{}, node, "name python", "open @", "alloc @ dram 1G")
 	s.slay(dead)
 	s.until("ttmond has seen what it left", func() bool { return len(s.daemonSnapshot(d).Ghosts) == 1 })
-	heir := s.reusePID(dead.PID, node, "name python", "open @", "alloc @ dram 7M")
+	successor := s.reusePID(dead.PID, node, "name python", "open @", "alloc @ dram 7M")
 	truth := ttnn.Held{"dram": 7 * mib}
-	s.until("ttmond has seen the heir", func() bool {
+	s.until("ttmond has seen the successor", func() bool {
 		n, _, known := s.daemonSnapshot(d).Devices[0].Memory.Pools[model.DRAM].Used.Best()
 		return known && n > 0
 	})
@@ -94,7 +94,7 @@ func sameNameTakeover(s *stage) {
 	}
 	snap := s.daemonSnapshot(d)
 	s.device(snap, 0, truth, model.DRAM)
-	s.process(snap, heir.PID, 0, truth, model.DRAM)
+	s.process(snap, successor.PID, 0, truth, model.DRAM)
 	n, _, _ := snap.Devices[0].Memory.Pools[model.DRAM].Used.Best()
 	s.fact("what is known of it after the takeover", fmt.Sprint(7*mib), fmt.Sprint(n))
 	s.fact("dead ones after the takeover", "1", fmt.Sprint(len(snap.Ghosts)))
@@ -107,7 +107,7 @@ func containerSuccessor(s *stage) {
 	s.on("p150a")
 	o := metal.Options{Container: true, PID: 7}
 	s.slay(s.metal(o, node, "name dead", "open @", "alloc @ dram 1G"))
-	successor := s.metal(o, node, "name heir", "open @", "alloc @ dram 7M")
+	successor := s.metal(o, node, "name successor", "open @", "alloc @ dram 7M")
 	snap := s.snapshot()
 	s.device(snap, 0, ttnn.Held{"dram": 7 * mib}, model.DRAM)
 	s.process(snap, successor.PID, 0, ttnn.Held{"dram": 7 * mib}, model.DRAM)

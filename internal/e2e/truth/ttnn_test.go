@@ -79,7 +79,7 @@ func oneTensor(s *stage, release string) {
 func (s *stage) agrees(j *ttnn.Job, release string) {
 	s.Helper()
 	if release != ttnn.Newest {
-		return // its view cannot be had from Python
+		return // its view is not available in Python
 	}
 	r := s.do(j, ttnn.Step{"do": "view"})
 	for pool, held := range r.Held {
@@ -188,7 +188,7 @@ func (s *stage) ghosts(snap *model.Snapshot, chips int, dram uint64) {
 	}
 }
 
-// closed: it holds nothing, and nobody but itself can know.
+// closed: it holds nothing, and only it can know.
 func closed(s *stage, release string) {
 	j := s.on("p150a").ttnn(release)
 	s.do(j, open, alloc("a", "dram", 4*mib), ttnn.Step{"do": "close"})
@@ -279,7 +279,7 @@ func seenByAnother(s *stage, release string) {
 }
 
 // withoutDevice: a mock run. The chip that it plays is one of this host, which
-// has nobody on it.
+// has no process on it.
 func withoutDevice(s *stage, release string) {
 	j := s.on("p150a").launch(release, nil)
 	s.do(j, open, alloc("a", "dram", 128*mib))
@@ -313,7 +313,7 @@ func (s *stage) placed(snap *model.Snapshot, held ttnn.Held) {
 }
 
 // meshAfter: what was on a mesh is gone when its program is, however it ended.
-// Chips that could be one of several are nobody's mock run.
+// Chips that could be one of several are no mock run.
 func meshAfter(boards string, kill bool, shape ...int) func(*stage, string) {
 	return func(s *stage, release string) {
 		j := s.on(boards).ttnn(release)

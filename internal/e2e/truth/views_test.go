@@ -37,7 +37,7 @@ func (f *figure) judge() (verdict, string) {
 	v, why := judge(near, boundedBytes(n, bound, f.said), f.doubts)
 	switch {
 	case known && bound == model.Exact && f.want.unknown:
-		return wrong, "without a mark, and nobody can know it"
+		return wrong, "without a mark, and it cannot be known"
 	case known && bound == model.AtLeast && n > f.want.low && f.want.unknown:
 		return wrong, "more than anybody can know"
 	case f.exact && v != right && v != wrong:

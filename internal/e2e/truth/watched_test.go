@@ -249,7 +249,7 @@ func watchedCaptureBefore(s *stage, d *daemon, release string) {
 	s.exactly(d, j.Held, model.DRAM)
 }
 
-// watchedDisabled: nobody names the chip, and there is only one.
+// watchedDisabled: no source names the chip, and there is only one.
 func watchedDisabled(s *stage, d *daemon, release string) {
 	j := s.ttnn(release, "TT_METAL_SHM_TRACKING_DISABLED=1")
 	s.do(j, open, alloc("a", "dram", 128*mib), elsewhere("b", 4*mib))

@@ -41,7 +41,7 @@ type workJob struct {
 	begun   time.Time // what is so now
 }
 
-// enqueue gives the chips work that nobody waits for: without any nothing could
+// enqueue gives the chips work without waiting for it: without any nothing could
 // run on them.
 func (s *stage) enqueue(j *workJob) {
 	s.Helper()
@@ -373,7 +373,7 @@ func (s *stage) shown(view string, truth float64, get func() string) {
 	}
 }
 
-// nothingRan: libttmon has seen that nothing was enqueued; from outside nobody
+// nothingRan: libttmon has seen that nothing was enqueued; from outside no one
 // has.
 func nothingRan(s *stage, j *workJob) {
 	j.begun = time.Now()
@@ -429,7 +429,7 @@ func killedInStream(s *stage, j *workJob) {
 	x.end()
 	s.kill(j.Job)
 	j.begun = time.Now()
-	s.say(j, 0, 0, "") // nobody has the device open
+	s.say(j, 0, 0, "") // no process has the device open
 }
 
 // hostWaits: nothing completes while the host waits: the chip may be busy.
@@ -481,7 +481,7 @@ func withoutID(s *stage, j *workJob) {
 	s.enqueue(j)
 	c := j.feed.Chips[0]
 	s.streams(j, 0, 0.5, func() { c.Record(0, 5, 6) })
-	s.say(j, 0, 1, model.WorkUnprofiled) // what they took nobody knows
+	s.say(j, 0, 1, model.WorkUnprofiled) // what they took is not known
 }
 
 func onlySyncs(s *stage, j *workJob) {

@@ -108,7 +108,7 @@ func TestSearchSuggests(t *testing.T) {
 func TestMarks(t *testing.T) {
 	n := newNode(t, sim.Options{Boards: "n300,p150a"})
 	b := open(t, desk, n.url+"/")
-	b.says("Nobody uses a device")
+	b.says("No process uses a device")
 	other := n.ctl("run", "name=other,cmd=python3 other.py,devices=1,kind=metal,dram=1G")
 	b.says("other.py")
 	pid := n.ctl("run", "name=llama,cmd=python3 serve.py,devices=0,kind=metal,dram=9G")

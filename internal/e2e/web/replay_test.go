@@ -32,7 +32,7 @@ func TestReplay(t *testing.T) {
 	n.ctl("hang", "1")
 	b.says("1 hung")
 	n.ctl("kill", pid)
-	b.says("Nobody uses a device")
+	b.says("No process uses a device")
 	recorded(t, file, "no event", func(r *recording.Reader) bool { list, err := r.Events(); return err == nil && len(list) > 0 })
 	if err := record.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
