@@ -101,7 +101,7 @@ func (t *test) runOnTerminal(ctx context.Context, args ...string) (time.Duration
 	defer terminal.Close()
 	cmd := exec.CommandContext(ctx, t.program, append(t.flags, args...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = screen, screen, screen
-	cmd.Env = append(os.Environ(), "TERM=xterm-256color")
+	cmd.Env = append(os.Environ(), "TERM=xterm-256color", "TTMON_TOP_RUNS=false") // a test leaves nothing behind
 	cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true, Setctty: true}
 	err = cmd.Start()
 	screen.Close()

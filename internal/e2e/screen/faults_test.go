@@ -141,9 +141,14 @@ func (w *watched) until(what string, ok func() bool) {
 func (w *watched) do(lines []string) {
 	w.t.Helper()
 	for _, line := range lines {
-		if _, err := w.host.Ctl(faults.Arguments(line)...); err != nil {
-			w.t.Fatalf("ctl %s: %v", line, err)
-		}
+		// A module can be removed when the last process of the fault before has gone.
+		w.until("ctl "+line, func() bool {
+			_, err := w.host.Ctl(faults.Arguments(line)...)
+			if err != nil && !strings.Contains(err.Error(), "is in use") {
+				w.t.Fatalf("ctl %s: %v", line, err)
+			}
+			return err == nil
+		})
 	}
 }
 
