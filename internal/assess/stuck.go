@@ -37,6 +37,9 @@ type rhythm struct {
 	from time.Time
 	work map[int]*level // W of each device while its programs run
 	seen bool           // in this snapshot
+	// suspected is the from at which it was suspected. As long as nothing happens,
+	// a busy moment of the host ends no suspicion: an alert would come and go.
+	suspected time.Time
 }
 
 // level is an average over samples.
@@ -113,7 +116,8 @@ func (x *rhythm) judge(s *model.Snapshot, p *model.Process) (model.Condition, bo
 	if h.WaitingSince.IsZero() || p.Condition == model.Stopped || p.State != model.Running {
 		return model.Condition{}, false
 	}
-	if cpu, ok := p.CPU.Get(); ok && cpu < starved {
+	standing := !x.suspected.IsZero() && x.suspected.Equal(x.from)
+	if cpu, ok := p.CPU.Get(); ok && cpu < starved && !standing {
 		return model.Condition{}, false
 	}
 	longest, device := longestProgram(p), model.NoDevice
@@ -138,9 +142,10 @@ func (x *rhythm) judge(s *model.Snapshot, p *model.Process) (model.Condition, bo
 		need = max(need, stuckBlind)
 	}
 	silent := s.Time.Sub(x.from)
-	if silent < need {
+	if silent < need && !standing {
 		return model.Condition{}, false
 	}
+	x.suspected = x.from
 	cause := model.WaitsInFinish
 	if h.WaitingFor == model.WaitsForEvent {
 		cause = model.WaitsInEvent
