@@ -60,7 +60,7 @@ func TestSearchFindsWhatDecodingFinds(t *testing.T) {
 		plain := finder{q: &q, limit: runs.MaxAnswer, seen: map[uint64]bool{}}
 		for _, r := range slices.Backward(all) {
 			if !plain.done() || len(q.Names) == 0 {
-				plain.take(&r)
+				plain.add(&r)
 			}
 		}
 		names := func(list []runs.Run) (out []string) {

@@ -74,7 +74,7 @@ func (t *tracker) observe(s *model.Snapshot) {
 			continue
 		}
 		l.gone, l.End = time.Time{}, runs.Ending{Kind: runs.Running}
-		l.take(s, mine, conditions, seconds, gap)
+		l.addSnapshot(s, mine, conditions, seconds, gap)
 	}
 	t.share(s, present)
 	t.settle(s)

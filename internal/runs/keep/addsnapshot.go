@@ -20,8 +20,8 @@ type sample struct {
 	Condition                           model.ConditionKind
 }
 
-// take takes in a snapshot in which the run has devices open.
-func (l *live) take(s *model.Snapshot, mine []*model.Process, conditions map[int]model.ConditionKind, seconds float64, gap bool) {
+// addSnapshot takes in a snapshot in which the run has devices open.
+func (l *live) addSnapshot(s *model.Snapshot, mine []*model.Process, conditions map[int]model.ConditionKind, seconds float64, gap bool) {
 	switch {
 	case l.Seen.Equal(s.Time):
 	case gap:
@@ -35,7 +35,7 @@ func (l *live) take(s *model.Snapshot, mine []*model.Process, conditions map[int
 		l.Observed += seconds
 	}
 	l.Last = s.Time
-	l.meet(mine)
+	l.addProcesses(mine)
 	held, open := sums(mine)
 	// In order: chips are listed as they are met.
 	for _, at := range slices.SortedFunc(maps.Keys(held), place.compare) {
@@ -90,8 +90,8 @@ func (l *live) doubtMeans() {
 	}
 }
 
-// meet notes the processes and who they are.
-func (l *live) meet(mine []*model.Process) {
+// addProcesses notes the processes and who they are.
+func (l *live) addProcesses(mine []*model.Process) {
 	slices.SortStableFunc(mine, func(a, b *model.Process) int { return cmp.Compare(a.StartTicks, b.StartTicks) })
 	here := map[model.ProcessID]bool{}
 	for _, p := range mine {
