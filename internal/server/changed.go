@@ -174,7 +174,8 @@ func (k compared) change(of labels.Labels) changed.Change {
 	})
 	if row := k.row(x.Labels); row != nil {
 		x.Metric, x.Title, x.Unit, x.Labels = row.Name, row.Title, row.Unit, nil
-		if k.counter {
+		if k.counter { // "To Device, Since First Seen": its rate is to the device
+			x.Title, _, _ = strings.Cut(row.Title, ",")
 			x.Unit = perSecond(row.Unit)
 		}
 	} else if kind := x.Labels["condition"]; kind != "" {

@@ -81,6 +81,9 @@ func changedFigure(c *changed.Change, v float64) string {
 		}
 		return col.Form().Say(v*per, words.Celsius)
 	}
+	if c.Unit == "B/s" {
+		return words.Rate(v)
+	}
 	text := strconv.FormatFloat(v, 'f', 2, 64)
 	text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
 	return strings.TrimSpace(text + " " + c.Unit)

@@ -46,3 +46,14 @@ func TestAppendChanged(t *testing.T) {
 		})
 	}
 }
+
+// TestChangedRate: a rate of bytes is in a unit that people read, not a raw float.
+func TestChangedRate(t *testing.T) {
+	before, during := ChangedFigures(&changed.Change{
+		Kind: changed.Moved, Metric: "pcie.rx.total", Unit: "B/s",
+		Before: changed.Part{Mean: 84633159.08, Samples: 5}, During: changed.Part{Mean: 0, Samples: 5},
+	})
+	if before != "81 MiB/s" || during != "0 B/s  (-100 %)" {
+		t.Errorf("%q, %q", before, during)
+	}
+}
