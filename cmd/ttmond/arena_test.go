@@ -116,7 +116,9 @@ func newArena(t testing.TB) *arena {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to play several users")
 	}
-	a := &arena{host: newHost(t), t: t, timeout: limit, memoryMax: arenaMemory}
+	a := &arena{t: t, timeout: limit, memoryMax: arenaMemory}
+	t.Cleanup(a.removeGroup) // before newHost: it runs after the daemon has been killed
+	a.host = newHost(t)
 	a.apiThere = a.api
 	a.host.root = "/" // ttmond sees the attackers' files, too; this is a host of our own
 	// The allocation socket is where everybody may write, the API's is not.
@@ -219,19 +221,20 @@ func (a *arena) limit() {
 	}
 	if a.cgroup == "" {
 		a.t.Log("no memory cgroup can be made here: the memory limit is not tested")
-	} else {
-		a.t.Cleanup(func() {
-			// Until the last process is gone. What attackers leave may outlive the test: it
-			// ends with the namespace, and its group goes with the next tests'.
-			for range 100 {
-				if os.Remove(a.cgroup) == nil {
-					return
-				}
-				time.Sleep(20 * time.Millisecond)
-			}
-		})
 	}
 	a.wrapper = append(a.wrapper, a.cgroup)
+}
+
+// removeGroup removes the daemon's control group when its last process is gone. One
+// that stays is a process that the daemon left behind.
+func (a *arena) removeGroup() {
+	if a.cgroup == "" {
+		return
+	}
+	await(a.t, "the last process of the daemon to exit", func() bool {
+		err := os.Remove(a.cgroup)
+		return err == nil || errors.Is(err, os.ErrNotExist)
+	})
 }
 
 // groupAge is longer than any of these tests runs.
