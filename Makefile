@@ -236,7 +236,7 @@ image: ## the container image as an OCI archive, into dist/
 test-package: ## install, upgrade under load and purge on a bare Debian 12 with systemd (root, debootstrap, lintian, rpm; minutes)
 	@tools/setup release
 	cd tools/package && $(GO) test ./...
-	$(GO) test -tags packages -count=1 -timeout 40m -v ./internal/e2e/packages
+	$(GO) test -tags packages -count=1 -timeout 90m -v ./internal/e2e/packages
 
 .PHONY: test-container
 test-container: ## the image under podman, next to a simulated host (root, podman, runc)

@@ -57,7 +57,7 @@ ttmond's decision.
 
 Where no ttmond runs it collects by itself what its user may see, so that one user
 has history and the page without root.`,
-		Version:       version.Version,
+		Version:       version.Long(),
 		Args:          usageArgs(cobra.NoArgs),
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 )
 
 // install.sh as an ordinary user: it believes the checksums, writes below the
@@ -55,9 +57,12 @@ func TestInstallScript(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
-	for _, program := range []string{"ttmon", "ttmond"} {
-		if got := output(t, filepath.Join(home, ".local/bin", program), "--version"); !strings.Contains(got, newVersion) {
-			t.Errorf("%s: %s", program, got)
+	for _, program := range []string{"ttmon", "ttmond", "ttmon-server", "ttmon-sim"} {
+		got := output(t, filepath.Join(home, ".local/bin", program), "--version")
+		for _, want := range append([]string{newVersion}, commitAndDate(t)...) {
+			if !strings.Contains(got, want) {
+				t.Errorf("no %s in what %s --version says: %s", want, program, got)
+			}
 		}
 	}
 	if out, err := run("--uninstall"); err != nil {
@@ -92,6 +97,16 @@ func TestInstallScript(t *testing.T) {
 	if diff := cmp.Diff(before, tree(t, home)); diff != "" {
 		t.Errorf("a damaged archive was unpacked:\n%s", diff)
 	}
+}
+
+// commitAndDate are those of the checkout that is tested; none in an archive of it.
+func commitAndDate(t *testing.T) []string {
+	t.Helper()
+	root, err := ttnn.Repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(output(t, filepath.Join(root, "tools/version"), "-c"))
 }
 
 // tree lists a directory.

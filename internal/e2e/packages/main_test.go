@@ -17,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	hermetic.Enter(hermetic.Options{Limit: 30 * time.Minute})
+	hermetic.Enter(hermetic.Options{Limit: 80 * time.Minute})
 	os.Exit(m.Run())
 }
 

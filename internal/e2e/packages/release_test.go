@@ -114,7 +114,7 @@ func files(list []string) []string {
 	return list
 }
 
-// Python installs the wheel and finds the library in it.
+// Python installs the wheel, finds the library in it, and knows what it was made from.
 func TestWheel(t *testing.T) {
 	dir := release(t, newRelease)
 	target := t.TempDir()
@@ -123,5 +123,14 @@ func TestWheel(t *testing.T) {
 	script := "import ttmon, ctypes; ttmon.attach(); from ttmon import _library as l; print(hex(l.library().ttmon_version()), l._lib._name)"
 	if got := output(t, "python3", "-c", script); !strings.Contains(got, filepath.Join(target, "ttmon/libttmon.so")) {
 		t.Errorf("python says %s", got)
+	}
+	said := output(t, "python3", "-c", "import ttmon; print(ttmon.__version__)")
+	for _, want := range append([]string{"0.1.0.dev2"}, commitAndDate(t)...) {
+		if !strings.Contains(said, strings.ReplaceAll(want, "-", "")) {
+			t.Errorf("no %s in what the module says: %s", want, said)
+		}
+	}
+	if got := output(t, filepath.Join(target, "bin/ttmon"), "version"); !strings.Contains(got, newVersion) {
+		t.Errorf("the command of the wheel says %s", got)
 	}
 }
