@@ -98,6 +98,9 @@ func flagError(cmd *cobra.Command, err error) error {
 		if _, in, ok := strings.Cut(rest, " in "); ok {
 			rest = in
 		}
+		if rest == "-r" && cmd.Name() == "smi" { // the official tool's reset has no value
+			return exit.Usage("flag -r needs a value, milliseconds between updates (ttmon does not reset boards: use Tenstorrent's tt-smi -r)")
+		}
 		return exit.Usage("flag %s needs a value: see %s --help", rest, cmd.CommandPath())
 	}
 	return &exit.Error{Code: exit.BadArgument, Err: err}

@@ -219,7 +219,7 @@ func findServer() (string, error) {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("this needs ttmon-server, which serves the page: %w", err)
+		return "", fmt.Errorf("this needs ttmon-server, which serves the page: install the package ttmon-server, or the archive of the release (%w)", err)
 	}
 	return path, nil
 }
