@@ -1,6 +1,7 @@
 package bankmap
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -47,14 +48,16 @@ func TestPrograms(t *testing.T) {
 		"two devices": {func(p *blocks.Process) { p.Allocators = append(p.Allocators, p.Allocators[1]) }, 100, []string{"  circular buffers of 2 programs: up to 768 KiB a core, below 0xd9d60"}},
 		"none":        {func(p *blocks.Process) { p.Programs = nil }, 100, nil},
 	} {
-		p := sample()
-		c.change(p)
-		if got := programs(p, p.Allocators[1].Lists[1], p.Allocators[1], Options{Width: c.width}); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
-		if got := programs(p, p.Allocators[1].Lists[0], p.Allocators[1], Options{Width: c.width}); got != nil {
-			t.Errorf("%s: in DRAM: %q", name, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			p := sample()
+			c.change(p)
+			if got := programs(p, p.Allocators[1].Lists[1], p.Allocators[1], Options{Width: c.width}); !slices.Equal(got, c.want) {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+			if got := programs(p, p.Allocators[1].Lists[0], p.Allocators[1], Options{Width: c.width}); got != nil {
+				t.Errorf("in DRAM: %q", got)
+			}
+		})
 	}
 }
 
@@ -98,9 +101,11 @@ func TestRow(t *testing.T) {
 	l.Alloc(blocks.Block{Addr: 64, Size: 200})
 	l.Alloc(blocks.Block{Addr: 64 + 550, Size: 10})
 	for width, want := range map[int]string{10: "##...+....", 1: "+", 0: "", 5: "#.+.."} {
-		if got := Row(l, width, true); got != want {
-			t.Errorf("%d cells: %q, want %q", width, got, want)
-		}
+		t.Run(fmt.Sprint(width), func(t *testing.T) {
+			if got := Row(l, width, true); got != want {
+				t.Errorf("%d cells: %q, want %q", width, got, want)
+			}
+		})
 	}
 	l.Cut = 100
 	l.Free(64)

@@ -1,6 +1,7 @@
 package bankmap
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -37,13 +38,15 @@ func TestAsk(t *testing.T) {
 		{ask: Ask{Shape: "256,64", Shard: "0x64"}, err: "is not a shard"},
 		{ask: Ask{Size: "1M", Shard: "32x32"}, err: "needs a shape"},
 	} {
-		got, err := c.ask.Parse()
-		switch {
-		case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)):
-			t.Errorf("%+v: error %v, want %s", c.ask, err, c.err)
-		case c.err == "" && (err != nil || got != c.want):
-			t.Errorf("%+v: %+v %v, want %+v", c.ask, got, err, c.want)
-		}
+		t.Run(fmt.Sprint(c.ask), func(t *testing.T) {
+			got, err := c.ask.Parse()
+			switch {
+			case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)):
+				t.Errorf("%+v: error %v, want %s", c.ask, err, c.err)
+			case c.err == "" && (err != nil || got != c.want):
+				t.Errorf("%+v: %+v %v, want %+v", c.ask, got, err, c.want)
+			}
+		})
 	}
 }
 

@@ -108,25 +108,27 @@ func TestExamine(t *testing.T) {
 		}, "", 0},
 		"not root": {func(s *doctor.Subject) { s.Root, s.Daemon = false, doctor.DaemonState{} }, "not_root", 0},
 	} {
-		s := well()
-		c.change(s)
-		r := doctor.Examine(s)
-		if r.ExitCode() != c.exit {
-			t.Errorf("%s: exit code %d, want %d: %+v", name, r.ExitCode(), c.exit, r.Findings)
-		}
-		if c.code != "" && !slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool { return f.Code == c.code }) {
-			t.Errorf("%s: no %s in %+v", name, c.code, r.Findings)
-		}
-		for _, f := range r.Findings {
-			if c.code == "" && f.Level != doctor.OK {
-				t.Errorf("%s: %+v", name, f)
+		t.Run(name, func(t *testing.T) {
+			s := well()
+			c.change(s)
+			r := doctor.Examine(s)
+			if r.ExitCode() != c.exit {
+				t.Errorf("exit code %d, want %d: %+v", r.ExitCode(), c.exit, r.Findings)
 			}
-			if rank := f.Level == doctor.Warning || f.Level == doctor.Critical; rank && f.Do == "" {
-				t.Errorf("%s: %s says not what to do: %s", name, f.Code, f.Text)
+			if c.code != "" && !slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool { return f.Code == c.code }) {
+				t.Errorf("no %s in %+v", c.code, r.Findings)
 			}
-			if strings.ContainsAny(f.Text+f.Do, "\x1b\n") {
-				t.Errorf("%s: not safe for a terminal: %q", name, f.Text)
+			for _, f := range r.Findings {
+				if c.code == "" && f.Level != doctor.OK {
+					t.Errorf("%+v", f)
+				}
+				if rank := f.Level == doctor.Warning || f.Level == doctor.Critical; rank && f.Do == "" {
+					t.Errorf("%s says not what to do: %s", f.Code, f.Text)
+				}
+				if strings.ContainsAny(f.Text+f.Do, "\x1b\n") {
+					t.Errorf("not safe for a terminal: %q", f.Text)
+				}
 			}
-		}
+		})
 	}
 }

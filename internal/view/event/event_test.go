@@ -261,8 +261,10 @@ func TestNameIsSafe(t *testing.T) {
 		{model.Process{Cmdline: model.Value("  "), Name: model.Value("kworker")}, "kworker"},
 		{model.Process{}, "process"},
 	} {
-		if got := Name(&c.p); got != c.want {
-			t.Errorf("name %q, want %q", got, c.want)
-		}
+		t.Run(c.want, func(t *testing.T) {
+			if got := Name(&c.p); got != c.want {
+				t.Errorf("name %q, want %q", got, c.want)
+			}
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package nagios
 
 import (
+	"fmt"
 	"math"
 	"testing"
 )
@@ -20,24 +21,26 @@ func TestRange(t *testing.T) {
 		{"-5:5", []float64{-6, 6}, []float64{-5, 0}, "-10:10"},
 		{"0:", []float64{-1}, []float64{0}, "0:"},
 	} {
-		r, err := ParseRange(c.text)
-		if err != nil {
-			t.Errorf("%s: %v", c.text, err)
-			continue
-		}
-		for _, v := range c.alerts {
-			if !r.Alerts(v) {
-				t.Errorf("%s does not alert of %v", c.text, v)
+		t.Run(c.text, func(t *testing.T) {
+			r, err := ParseRange(c.text)
+			if err != nil {
+				t.Error(err)
+				return
 			}
-		}
-		for _, v := range c.fine {
-			if r.Alerts(v) {
-				t.Errorf("%s alerts of %v", c.text, v)
+			for _, v := range c.alerts {
+				if !r.Alerts(v) {
+					t.Errorf("%s does not alert of %v", c.text, v)
+				}
 			}
-		}
-		if got := r.scaled(2); got != c.scaled {
-			t.Errorf("%s doubled is %s, want %s", c.text, got, c.scaled)
-		}
+			for _, v := range c.fine {
+				if r.Alerts(v) {
+					t.Errorf("%s alerts of %v", c.text, v)
+				}
+			}
+			if got := r.scaled(2); got != c.scaled {
+				t.Errorf("%s doubled is %s, want %s", c.text, got, c.scaled)
+			}
+		})
 	}
 	for _, bad := range []string{"", ":", "a", "1:b", "20:10", "@", "~", "nan", "1:inf", "1:2:3"} {
 		if r, err := ParseRange(bad); err == nil {
@@ -84,12 +87,14 @@ func TestAlertsFrom(t *testing.T) {
 		{"@10:20", 25, false, true},
 		{"@10:", 15, true, true},
 	} {
-		r, err := ParseRange(c.text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if alerts, sure := r.AlertsFrom(c.v); alerts != c.alerts || sure != c.sure {
-			t.Errorf("%s from %v: %v, sure %v", c.text, c.v, alerts, sure)
-		}
+		t.Run(fmt.Sprintf("%s from %v", c.text, c.v), func(t *testing.T) {
+			r, err := ParseRange(c.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if alerts, sure := r.AlertsFrom(c.v); alerts != c.alerts || sure != c.sure {
+				t.Errorf("%s from %v: %v, sure %v", c.text, c.v, alerts, sure)
+			}
+		})
 	}
 }

@@ -147,9 +147,11 @@ func TestCompatChoice(t *testing.T) {
 		sets string
 		ok   bool
 	}{{"tt-mgmt", true}, {"all-smi,tt-telemetry", true}, {"tt-mgmt,tt-telemetry", false}, {"dcgm", false}} {
-		if err := CheckCompat(strings.Split(c.sets, ",")); (err == nil) != c.ok {
-			t.Errorf("%s: %v", c.sets, err)
-		}
+		t.Run(c.sets, func(t *testing.T) {
+			if err := CheckCompat(strings.Split(c.sets, ",")); (err == nil) != c.ok {
+				t.Error(err)
+			}
+		})
 	}
 }
 
@@ -159,9 +161,11 @@ func TestNegotiate(t *testing.T) {
 		"application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5": OpenMetrics,
 		"application/openmetrics-text;version=2.0.0":                                Text,
 	} {
-		if got := Negotiate(accept); got != want {
-			t.Errorf("%q: %v", accept, got)
-		}
+		t.Run(accept, func(t *testing.T) {
+			if got := Negotiate(accept); got != want {
+				t.Errorf("%q: %v", accept, got)
+			}
+		})
 	}
 }
 

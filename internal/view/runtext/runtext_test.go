@@ -30,15 +30,17 @@ func TestMeter(t *testing.T) {
 		{"two that differ", map[uint64]map[model.Pool]uint64{7: {model.DRAM: mib}, 9: {model.DRAM: 2 * mib}}, 80, "ttmon 1:05  device 0 L DRAM 1.0 MiB  chip 9 DRAM 2.0 MiB"},
 		{"a narrow terminal", mesh, 20, "ttmon 1:05  each"},
 	} {
-		m := Meter{}
-		got := string(m.Append(nil, c.held, map[uint64]string{7: "device 0 L"}, 65*time.Second, c.width))
-		line, ok := strings.CutPrefix(strings.TrimSuffix(got, "\x1b[K"), "\r")
-		if !ok || !strings.HasPrefix(line, c.want) || c.width == 80 && line != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
-		if got := string(m.Clear(nil)); got != "\r\x1b[K" {
-			t.Errorf("%s: cleared by %q", c.name, got)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			m := Meter{}
+			got := string(m.Append(nil, c.held, map[uint64]string{7: "device 0 L"}, 65*time.Second, c.width))
+			line, ok := strings.CutPrefix(strings.TrimSuffix(got, "\x1b[K"), "\r")
+			if !ok || !strings.HasPrefix(line, c.want) || c.width == 80 && line != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+			if got := string(m.Clear(nil)); got != "\r\x1b[K" {
+				t.Errorf("cleared by %q", got)
+			}
+		})
 	}
 	m := Meter{}
 	if got := m.Clear(nil); len(got) > 0 {
@@ -118,9 +120,11 @@ func TestOwnPeaks(t *testing.T) {
 		{[]runreport.Chip{chip(3<<30, 2<<20), chip(3<<30, 2<<20)}, "DRAM ≥3.0 GiB  L1 ~2.0 MiB  on each of 2 chips  killed"},
 		{[]runreport.Chip{chip(1<<30, 2<<20), chip(3<<30, 1<<20)}, "DRAM ≥3.0 GiB  L1 ~2.0 MiB  at most on one of 2 chips  killed"},
 	} {
-		if got := p.ownPeaks(runreport.Process{Killed: true, Chips: c.chips}); got != c.want {
-			t.Errorf("%q, want %q", got, c.want)
-		}
+		t.Run(c.want, func(t *testing.T) {
+			if got := p.ownPeaks(runreport.Process{Killed: true, Chips: c.chips}); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
 	}
 }
 

@@ -23,13 +23,15 @@ func TestEndAfterFailure(t *testing.T) {
 		{time.Minute, 1, 3, "exit 1, ≥3 failed allocations"},
 		{time.Second, 0, 1, "exit 0, ≥1 failed allocation"},
 	} {
-		r := runs.Run{
-			End:      runs.Ending{Kind: runs.Exited, Code: &c.code, At: at.Add(c.after)},
-			Failures: &runs.Failures{Count: c.count, Last: at, Pool: "l1"},
-		}
-		r.Blame()
-		if got := End(&r); got != c.want {
-			t.Errorf("%v after %d: %q instead of %q", c.after, c.count, got, c.want)
-		}
+		t.Run(c.want, func(t *testing.T) {
+			r := runs.Run{
+				End:      runs.Ending{Kind: runs.Exited, Code: &c.code, At: at.Add(c.after)},
+				Failures: &runs.Failures{Count: c.count, Last: at, Pool: "l1"},
+			}
+			r.Blame()
+			if got := End(&r); got != c.want {
+				t.Errorf("%v after %d: %q instead of %q", c.after, c.count, got, c.want)
+			}
+		})
 	}
 }

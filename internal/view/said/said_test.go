@@ -15,28 +15,30 @@ import (
 // words says of it.
 func TestAsWordsSay(t *testing.T) {
 	for name, s := range map[string]*model.Snapshot{"four": sample.Four(), "galaxy": sample.Galaxy(), "none": sample.None()} {
-		got := Of(s)
-		if len(got.Devices) != len(s.Devices) || len(got.Processes) != len(s.Processes) {
-			t.Fatalf("%s: %d devices and %d processes", name, len(got.Devices), len(got.Processes))
-		}
-		for i := range s.Devices {
-			d := &s.Devices[i]
-			for _, p := range model.Pools() {
-				if f := got.Devices[i].Pools[p.String()]; f.Text != words.PoolLong(p, &d.Memory.Pools[p], d.Memory.Tracking) {
-					t.Errorf("%s: %v of device %d is %q", name, p, d.Index, f.Text)
+		t.Run(name, func(t *testing.T) {
+			got := Of(s)
+			if len(got.Devices) != len(s.Devices) || len(got.Processes) != len(s.Processes) {
+				t.Fatalf("%d devices and %d processes", len(got.Devices), len(got.Processes))
+			}
+			for i := range s.Devices {
+				d := &s.Devices[i]
+				for _, p := range model.Pools() {
+					if f := got.Devices[i].Pools[p.String()]; f.Text != words.PoolLong(p, &d.Memory.Pools[p], d.Memory.Tracking) {
+						t.Errorf("%v of device %d is %q", p, d.Index, f.Text)
+					}
+				}
+				if got.Devices[i].State != words.State(assess.Of(s), d) || len(got.Devices[i].Chips) != len(d.Chips) {
+					t.Errorf("device %d: %+v", d.Index, got.Devices[i])
 				}
 			}
-			if got.Devices[i].State != words.State(assess.Of(s), d) || len(got.Devices[i].Chips) != len(d.Chips) {
-				t.Errorf("%s: device %d: %+v", name, d.Index, got.Devices[i])
+			if len(got.Notices) != len(words.Notices(s)) {
+				t.Errorf("%d notices", len(got.Notices))
 			}
-		}
-		if len(got.Notices) != len(words.Notices(s)) {
-			t.Errorf("%s: %d notices", name, len(got.Notices))
-		}
-		b, err := json.Marshal(got)
-		if err != nil || strings.Contains(string(b), ":null") && strings.Contains(string(b), `"reasons":null`) {
-			t.Errorf("%s: a list is null: %v", name, err)
-		}
+			b, err := json.Marshal(got)
+			if err != nil || strings.Contains(string(b), ":null") && strings.Contains(string(b), `"reasons":null`) {
+				t.Errorf("a list is null: %v", err)
+			}
+		})
 	}
 }
 

@@ -126,9 +126,11 @@ func TestColumnsDoNotJump(t *testing.T) {
 		"denied":  func(d *model.Device) { d.Memory.Pools[model.L1].Used = model.NoBytes(model.Denied) },
 		"degrade": func(d *model.Device) { d.PCIe.Width, d.PCIe.Degraded = model.Value(8), model.Value(true) },
 	} {
-		if got := heads(change); got != want {
-			t.Errorf("%s moves the columns:\n%s\n%s", name, want, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := heads(change); got != want {
+				t.Errorf("%s moves the columns:\n%s\n%s", name, want, got)
+			}
+		})
 	}
 }
 
@@ -233,11 +235,13 @@ func TestHostileNames(t *testing.T) {
 		"dmon": dmon.AppendDmon(nil, s), "pmon": pmon.AppendPmon(nil, s),
 		"tt-smi": text.AppendTTSMI(nil, s, text.HostInfo{}, o), "tt-list": text.AppendTTList(nil, s, o),
 	} {
-		for _, bad := range []string{"\x1b", "\a", "\u202e", "\xff", "\r"} {
-			if bytes.Contains(out, []byte(bad)) {
-				t.Errorf("%s lets %q through", name, bad)
+		t.Run(name, func(t *testing.T) {
+			for _, bad := range []string{"\x1b", "\a", "\u202e", "\xff", "\r"} {
+				if bytes.Contains(out, []byte(bad)) {
+					t.Errorf("%s lets %q through", name, bad)
+				}
 			}
-		}
+		})
 	}
 }
 
@@ -249,9 +253,11 @@ func TestReport(t *testing.T) {
 
 func TestParseSection(t *testing.T) {
 	for in, want := range map[string]text.Section{"memory": text.Memory, " PCIE": text.PCIe, "utilization": text.Activity, "performance": text.Clock, "Voltage": text.Power} {
-		if got, ok := text.ParseSection(in); !ok || got != want {
-			t.Errorf("ParseSection(%q) = %q, %v", in, got, ok)
-		}
+		t.Run(in, func(t *testing.T) {
+			if got, ok := text.ParseSection(in); !ok || got != want {
+				t.Errorf("ParseSection(%q) = %q, %v", in, got, ok)
+			}
+		})
 	}
 	if _, ok := text.ParseSection("ECC"); ok {
 		t.Error("ECC is accepted")
@@ -341,17 +347,22 @@ func TestHeadComesAgain(t *testing.T) {
 }
 
 func TestGroupHelpIsComplete(t *testing.T) {
-	for help, groups := range map[string][]text.Group{text.DmonHelp: text.DmonGroups(), text.PmonHelp: text.PmonGroups()} {
-		lines := strings.Split(help, "\n")
-		if len(lines) != len(groups) {
-			t.Fatalf("%d lines of help for %d groups", len(lines), len(groups))
-		}
-		for i, g := range groups {
-			begin, end := fmt.Sprintf("  %c  ", g.Letter), " ("+strings.Join(g.Columns, ", ")+")"
-			if !strings.HasPrefix(lines[i], begin) || !strings.HasSuffix(lines[i], end) {
-				t.Errorf("%q is not the help of %q, %q", lines[i], begin, end)
+	for _, c := range []struct {
+		name, help string
+		groups     []text.Group
+	}{{"dmon", text.DmonHelp, text.DmonGroups()}, {"pmon", text.PmonHelp, text.PmonGroups()}} {
+		t.Run(c.name, func(t *testing.T) {
+			lines := strings.Split(c.help, "\n")
+			if len(lines) != len(c.groups) {
+				t.Fatalf("%d lines of help for %d groups", len(lines), len(c.groups))
 			}
-		}
+			for i, g := range c.groups {
+				begin, end := fmt.Sprintf("  %c  ", g.Letter), " ("+strings.Join(g.Columns, ", ")+")"
+				if !strings.HasPrefix(lines[i], begin) || !strings.HasSuffix(lines[i], end) {
+					t.Errorf("%q is not the help of %q, %q", lines[i], begin, end)
+				}
+			}
+		})
 	}
 }
 

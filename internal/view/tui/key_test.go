@@ -32,9 +32,11 @@ func TestKeys(t *testing.T) {
 		{tcell.NewEventKey(tcell.KeyCtrlL, 0, tcell.ModCtrl), "ctrl-l"},
 		{tcell.NewEventKey(tcell.KeyPrint, 0, tcell.ModNone), ""},
 	} {
-		if got := keyOf(c.ev); got != c.want {
-			t.Errorf("%s is %q, want %q", c.ev.Name(), got, c.want)
-		}
+		t.Run(c.ev.Name(), func(t *testing.T) {
+			if got := keyOf(c.ev); got != c.want {
+				t.Errorf("%s is %q, want %q", c.ev.Name(), got, c.want)
+			}
+		})
 	}
 	if r, ok := Key("é").Rune(); r != 'é' || !ok {
 		t.Errorf("Rune = %q %v", r, ok)

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -40,9 +41,11 @@ func TestThemes(t *testing.T) {
 		{"light", env("NO_COLOR", "1"), "mono"},
 		{"auto", env("NO_COLOR", "1", "COLORFGBG", "0;15"), "mono"},
 	} {
-		if got := themeOf(c.name, c.env); got.Name != c.want {
-			t.Errorf("theme %q with %q: %s, want %s", c.name, c.env("COLORFGBG"), got.Name, c.want)
-		}
+		t.Run(fmt.Sprintf("%s, COLORFGBG=%s, NO_COLOR=%s", c.name, c.env("COLORFGBG"), c.env("NO_COLOR")), func(t *testing.T) {
+			if got := themeOf(c.name, c.env); got.Name != c.want {
+				t.Errorf("theme %q with %q: %s, want %s", c.name, c.env("COLORFGBG"), got.Name, c.want)
+			}
+		})
 	}
 	for i, s := range paletteOf(themeOf("mono", env()), true).styles {
 		if fg, bg, _ := s.Decompose(); fg != tcell.ColorDefault || bg != tcell.ColorDefault {
@@ -72,9 +75,11 @@ func TestStylesDiffer(t *testing.T) {
 			{cells.Text, cells.Banner},
 			{cells.Key, cells.KeyText},
 		} {
-			if p[pair[0]] == p[pair[1]] {
-				t.Errorf("%s: %v looks like %v", name, pair[0], pair[1])
-			}
+			t.Run(fmt.Sprint(name, " ", pair), func(t *testing.T) {
+				if p[pair[0]] == p[pair[1]] {
+					t.Errorf("%v looks like %v", pair[0], pair[1])
+				}
+			})
 		}
 	}
 }
@@ -101,9 +106,11 @@ func TestASCII(t *testing.T) {
 		t.Errorf("%q (%U) in %s has no stand-in", r, r, f)
 	}
 	for b, want := range map[rune]string{'⠀': " ", '⣿': "#", '⠉': "'", '⣀': ".", '⡇': ":", 'A': "A", '日': "?"} {
-		if got := ascii(b); got != want {
-			t.Errorf("ascii(%q) = %q, want %q", b, got, want)
-		}
+		t.Run(fmt.Sprint(b), func(t *testing.T) {
+			if got := ascii(b); got != want {
+				t.Errorf("ascii(%q) = %q, want %q", b, got, want)
+			}
+		})
 	}
 }
 
@@ -119,9 +126,11 @@ func TestBrailleTable(t *testing.T) {
 // is in its fonts, and blank stays blank.
 func TestConsoleCharacters(t *testing.T) {
 	for r, want := range map[rune]rune{'⠀': ' ', '⠉': '▀', '⣀': '▄', '⣿': '█', '▏': '▌', '▉': '█', '─': '─', 'x': 'x'} {
-		if got := console(r); got != want {
-			t.Errorf("%c is drawn as %c, want %c", r, got, want)
-		}
+		t.Run(fmt.Sprint(r), func(t *testing.T) {
+			if got := console(r); got != want {
+				t.Errorf("%c is drawn as %c, want %c", r, got, want)
+			}
+		})
 	}
 	for _, r := range "■×▶‖●▴" { // of the fleet and the recordings, whose screens are not above
 		if ascii(r) == "?" {
@@ -136,16 +145,19 @@ func TestConsoleCharacters(t *testing.T) {
 // Round corners are drawn where they are wanted and can be, and nowhere else.
 func TestRoundCorners(t *testing.T) {
 	for _, c := range []struct {
+		name string
 		p    painter
 		want string
 	}{
-		{painter{}, "┌"},
-		{painter{look: Look{Round: true}}, "╭"},
-		{painter{look: Look{Round: true}, console: true}, "┌"},
-		{painter{look: Look{Round: true}, ascii: true}, "+"},
+		{"square", painter{}, "┌"},
+		{"round", painter{look: Look{Round: true}}, "╭"},
+		{"round on a console", painter{look: Look{Round: true}, console: true}, "┌"},
+		{"round in ASCII", painter{look: Look{Round: true}, ascii: true}, "+"},
 	} {
-		if got := c.p.text(cells.Cell{Rune: '┌'}); got != c.want {
-			t.Errorf("%+v draws %s, want %s", c.p.look, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := c.p.text(cells.Cell{Rune: '┌'}); got != c.want {
+				t.Errorf("%+v draws %s, want %s", c.p.look, got, c.want)
+			}
+		})
 	}
 }

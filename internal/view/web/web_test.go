@@ -52,9 +52,11 @@ func TestViewsArePages(t *testing.T) {
 		"/page.js": 200, "/stream.js": 200, "/style.css": 200, "/icon.svg": 200, "/licences.txt": 200,
 		"/device/": 404, "/device/a/b": 404, "/nothing": 404, "/dist/page.js": 404, "/../web.go": 404, "/processes/": 404,
 	} {
-		if got := get(t, path, nil).StatusCode; got != want {
-			t.Errorf("%s: status %d, want %d", path, got, want)
-		}
+		t.Run(path, func(t *testing.T) {
+			if got := get(t, path, nil).StatusCode; got != want {
+				t.Errorf("status %d, want %d", got, want)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package words_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -71,9 +72,11 @@ func TestDoubt(t *testing.T) {
 		},
 		{model.Doubt{Kind: "moonlight", Detail: "the moon shone\x1b"}, model.Direct, `the moon shone\x1b`},
 	} {
-		if got := words.DoubtAndCure(c.d, c.from); got != c.want {
-			t.Errorf("%s: %q, want %q", c.d.Kind, got, c.want)
-		}
+		t.Run(fmt.Sprintf("%s from %v, %d", c.d.Kind, c.from, c.d.Count), func(t *testing.T) {
+			if got := words.DoubtAndCure(c.d, c.from); got != c.want {
+				t.Errorf("%s: %q, want %q", c.d.Kind, got, c.want)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package words_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"unicode"
@@ -29,9 +30,11 @@ func TestEscape(t *testing.T) {
 		{"nbsp\u00a0", `nbsp\u00a0`}, // looks like a blank, is none
 		{"\ufffd", "\ufffd"},         // the replacement character itself is printable
 	} {
-		if got := words.Escape(c.in); got != c.want {
-			t.Errorf("Escape(%q) = %q, want %q", c.in, got, c.want)
-		}
+		t.Run(c.in, func(t *testing.T) {
+			if got := words.Escape(c.in); got != c.want {
+				t.Errorf("Escape(%q) = %q, want %q", c.in, got, c.want)
+			}
+		})
 	}
 }
 
@@ -53,9 +56,11 @@ func TestTruncateAndPad(t *testing.T) {
 		{"👩‍👩‍👧x", 2, "…"},
 		{"👩‍👩‍👧x", 3, "👩‍👩‍👧x"},
 	} {
-		if got := words.Truncate(c.in, c.width); got != c.want {
-			t.Errorf("Truncate(%q, %d) = %q, want %q", c.in, c.width, got, c.want)
-		}
+		t.Run(fmt.Sprintf("%s to %d", c.in, c.width), func(t *testing.T) {
+			if got := words.Truncate(c.in, c.width); got != c.want {
+				t.Errorf("Truncate(%q, %d) = %q, want %q", c.in, c.width, got, c.want)
+			}
+		})
 	}
 	if got := words.Fit("日本語", 4); got != "日… " {
 		t.Errorf("Fit leaves %q: a wide character must not shift the next column", got)

@@ -22,17 +22,19 @@ func TestFigure(t *testing.T) {
 		{model.NoBytes(model.Denied), "denied", "denied", "denied", "denied", "denied"},
 		{model.Bytes{}, "N/A", "N/A", "N/A", "N/A", "N/A"},
 	} {
-		for _, got := range []struct{ form, got, want string }{
-			{"Figure", words.Figure(c.b), c.text},
-			{"FigureColumn", words.FigureColumn(c.b), c.column},
-			{"FigureInText", words.FigureInText(c.b), c.sent},
-			{"FigureOf", words.FigureOf(c.b, 24*gib), c.of},
-			{"FigureOfColumn", words.FigureOfColumn(c.b, 24*gib), c.ofColumn},
-		} {
-			if got.got != got.want {
-				t.Errorf("%s(%v) = %q, want %q", got.form, c.b, got.got, got.want)
+		t.Run(c.text, func(t *testing.T) {
+			for _, got := range []struct{ form, got, want string }{
+				{"Figure", words.Figure(c.b), c.text},
+				{"FigureColumn", words.FigureColumn(c.b), c.column},
+				{"FigureInText", words.FigureInText(c.b), c.sent},
+				{"FigureOf", words.FigureOf(c.b, 24*gib), c.of},
+				{"FigureOfColumn", words.FigureOfColumn(c.b, 24*gib), c.ofColumn},
+			} {
+				if got.got != got.want {
+					t.Errorf("%s(%v) = %q, want %q", got.form, c.b, got.got, got.want)
+				}
 			}
-		}
+		})
 	}
 }
 
@@ -85,8 +87,10 @@ func TestSoftBar(t *testing.T) {
 	}{
 		{0.5, model.Exact, "▓▓░░"}, {0.5, model.Unsure, "▓▒░░"}, {0.01, model.AtLeast, "▒░░░"}, {0, model.Unsure, "░░░░"}, {2, model.AtLeast, "▓▓▓▒"},
 	} {
-		if got := words.SoftBar(c.ratio, 4, c.bound); got != c.want {
-			t.Errorf("SoftBar(%v, %v) = %q, want %q", c.ratio, c.bound, got, c.want)
-		}
+		t.Run(c.want, func(t *testing.T) {
+			if got := words.SoftBar(c.ratio, 4, c.bound); got != c.want {
+				t.Errorf("SoftBar(%v, %v) = %q, want %q", c.ratio, c.bound, got, c.want)
+			}
+		})
 	}
 }

@@ -248,8 +248,10 @@ func TestRanges(t *testing.T) {
 	}{
 		{nil, ""}, {[]int{3}, "3"}, {[]int{0, 1}, "0, 1"}, {[]int{2, 0, 1, 8, 8}, "0-2, 8"},
 	} {
-		if got := words.Ranges(c.in); got != c.want {
-			t.Errorf("Ranges(%v) = %q, want %q", c.in, got, c.want)
-		}
+		t.Run(c.want, func(t *testing.T) {
+			if got := words.Ranges(c.in); got != c.want {
+				t.Errorf("Ranges(%v) = %q, want %q", c.in, got, c.want)
+			}
+		})
 	}
 }

@@ -24,9 +24,11 @@ func TestJob(t *testing.T) {
 		{model.Process{Container: model.Container{Pod: "6f7d8e9a-1b2c", PodName: "train-0", Namespace: "ml"}}, "pod ml/train-0"},
 		{model.Process{Container: model.Container{ID: "abc"}}, "abc"},
 	} {
-		if got := words.Job(&c.p); got != c.want {
-			t.Errorf("Job(%+v) = %q, want %q", c.p.Container, got, c.want)
-		}
+		t.Run(c.want, func(t *testing.T) {
+			if got := words.Job(&c.p); got != c.want {
+				t.Errorf("Job(%+v) = %q, want %q", c.p.Container, got, c.want)
+			}
+		})
 	}
 }
 
@@ -41,9 +43,11 @@ func TestCommand(t *testing.T) {
 		{model.Process{State: model.Hidden}, "(cannot be seen from here)"},
 		{model.Process{State: model.Exited, Name: model.Value("x")}, "(exited, descriptor still open)"},
 	} {
-		if got := words.Command(&c.p); got != c.want {
-			t.Errorf("Command = %q, want %q", got, c.want)
-		}
+		t.Run(c.want, func(t *testing.T) {
+			if got := words.Command(&c.p); got != c.want {
+				t.Errorf("Command = %q, want %q", got, c.want)
+			}
+		})
 	}
 }
 

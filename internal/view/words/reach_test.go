@@ -18,9 +18,11 @@ func TestReach(t *testing.T) {
 		"anna, at tty1": bare,
 		`anna (Anna Smith), slurm 4711 train, at pts/3, by ssh from 10.1.2.3, in /home/anna/\x1b`: all,
 	} {
-		if got := Reach(&p); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		t.Run("full name "+p.Reach.FullName, func(t *testing.T) {
+			if got := Reach(&p); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
 	}
 	hidden := all
 	hidden.User = model.Missing[string](model.Denied, "")

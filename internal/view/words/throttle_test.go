@@ -23,16 +23,18 @@ func TestThrottling(t *testing.T) {
 		"current":    {func(_ *model.Snapshot, d *model.Device) { d.Current = model.Value(99.0) }, "~by current"},
 		"neither":    {func(*model.Snapshot, *model.Device) {}, "no"},
 	} {
-		s := sample.One()
-		d := &s.Devices[0]
-		s.Processes = []model.Process{sample.Serve(7, sample.Use(d, 1, 1))}
-		d.AICLK, d.AICLKMax = model.Value(700.0), model.Value(1000.0)
-		d.Temperature, d.TemperatureLimit = model.Value(50.0), model.Value(75.0)
-		d.Power, d.PowerLimit = model.Value(50.0), model.Value(100.0)
-		d.Current, d.CurrentLimit = model.Value(50.0), model.Value(100.0)
-		c.change(s, d)
-		if got := words.Throttling(assess.Of(s), d); !strings.HasPrefix(got, c.want) {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			s := sample.One()
+			d := &s.Devices[0]
+			s.Processes = []model.Process{sample.Serve(7, sample.Use(d, 1, 1))}
+			d.AICLK, d.AICLKMax = model.Value(700.0), model.Value(1000.0)
+			d.Temperature, d.TemperatureLimit = model.Value(50.0), model.Value(75.0)
+			d.Power, d.PowerLimit = model.Value(50.0), model.Value(100.0)
+			d.Current, d.CurrentLimit = model.Value(50.0), model.Value(100.0)
+			c.change(s, d)
+			if got := words.Throttling(assess.Of(s), d); !strings.HasPrefix(got, c.want) {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package words_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -37,9 +38,11 @@ func TestBytes(t *testing.T) {
 		{1 << 40, "1.0 TiB"},
 		{^uint64(0), "16.0 EiB"},
 	} {
-		if got := words.Bytes(c.n); got != c.want {
-			t.Errorf("Bytes(%d) = %q, want %q", c.n, got, c.want)
-		}
+		t.Run(fmt.Sprint(c.n), func(t *testing.T) {
+			if got := words.Bytes(c.n); got != c.want {
+				t.Errorf("Bytes(%d) = %q, want %q", c.n, got, c.want)
+			}
+		})
 	}
 }
 
@@ -56,9 +59,11 @@ func TestUsedOf(t *testing.T) {
 		{25 * gib, 24 * gib, "25.0/24.0 GiB"},
 		{0, 0, "0/0 B"},
 	} {
-		if got := words.UsedOf(c.used, c.total); got != c.want {
-			t.Errorf("UsedOf(%d, %d) = %q, want %q", c.used, c.total, got, c.want)
-		}
+		t.Run(c.want, func(t *testing.T) {
+			if got := words.UsedOf(c.used, c.total); got != c.want {
+				t.Errorf("UsedOf(%d, %d) = %q, want %q", c.used, c.total, got, c.want)
+			}
+		})
 	}
 }
 
@@ -90,12 +95,14 @@ func TestDuration(t *testing.T) {
 		{76 * time.Hour, "3d04h", "3 days"},
 		{412 * 24 * time.Hour, "412d", "412 days"},
 	} {
-		if got := words.Duration(c.d); got != c.want || len(got) > words.DurationWidth {
-			t.Errorf("Duration(%v) = %q, want %q", c.d, got, c.want)
-		}
-		if got := words.Span(c.d); got != c.span {
-			t.Errorf("Span(%v) = %q, want %q", c.d, got, c.span)
-		}
+		t.Run(c.want, func(t *testing.T) {
+			if got := words.Duration(c.d); got != c.want || len(got) > words.DurationWidth {
+				t.Errorf("Duration(%v) = %q, want %q", c.d, got, c.want)
+			}
+			if got := words.Span(c.d); got != c.span {
+				t.Errorf("Span(%v) = %q, want %q", c.d, got, c.span)
+			}
+		})
 	}
 }
 
@@ -111,9 +118,11 @@ func TestTemperature(t *testing.T) {
 		{52, words.Fahrenheit, "126 °F"},
 		{0, words.Fahrenheit, "32 °F"},
 	} {
-		if got := words.Temperature(c.c, c.s); got != c.want {
-			t.Errorf("Temperature(%v) = %q, want %q", c.c, got, c.want)
-		}
+		t.Run(c.want, func(t *testing.T) {
+			if got := words.Temperature(c.c, c.s); got != c.want {
+				t.Errorf("Temperature(%v) = %q, want %q", c.c, got, c.want)
+			}
+		})
 	}
 }
 
@@ -157,8 +166,10 @@ func TestBar(t *testing.T) {
 		{0.5, 0, ""},
 		{0.6, 1, "▓"},
 	} {
-		if got := words.Bar(c.ratio, c.width); got != c.want {
-			t.Errorf("Bar(%v, %d) = %q, want %q", c.ratio, c.width, got, c.want)
-		}
+		t.Run(fmt.Sprintf("%v of %d", c.ratio, c.width), func(t *testing.T) {
+			if got := words.Bar(c.ratio, c.width); got != c.want {
+				t.Errorf("Bar(%v, %d) = %q, want %q", c.ratio, c.width, got, c.want)
+			}
+		})
 	}
 }

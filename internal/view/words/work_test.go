@@ -1,6 +1,7 @@
 package words
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -23,8 +24,10 @@ func TestBusy(t *testing.T) {
 		{0.999, model.Unsure, "~99.9 %"},
 		{0.0001, model.Exact, "<0.1 %"},
 	} {
-		if got := Busy(&model.Work{Busy: model.Value(c.ratio), Bound: c.bound}); got != c.want {
-			t.Errorf("%v %v: %q, want %q", c.ratio, c.bound, got, c.want)
-		}
+		t.Run(fmt.Sprint(c.ratio, " ", c.bound), func(t *testing.T) {
+			if got := Busy(&model.Work{Busy: model.Value(c.ratio), Bound: c.bound}); got != c.want {
+				t.Errorf("%v %v: %q, want %q", c.ratio, c.bound, got, c.want)
+			}
+		})
 	}
 }

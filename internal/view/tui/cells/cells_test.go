@@ -103,10 +103,12 @@ func TestBar(t *testing.T) {
 		{Bar{Ratio: math.NaN(), Text: "8 MiB"}, "         8 MiB"},
 		{Bar{Text: "much too long for it"}, "much too long…"},
 	} {
-		g := draw(14, 1, func(a Area) { a.Bar(0, 0, 14, c.b) })
-		if got := g.Row(0); got != c.want {
-			t.Errorf("%+v draws %q, want %q", c.b, got, c.want)
-		}
+		t.Run(c.want, func(t *testing.T) {
+			g := draw(14, 1, func(a Area) { a.Bar(0, 0, 14, c.b) })
+			if got := g.Row(0); got != c.want {
+				t.Errorf("%+v draws %q, want %q", c.b, got, c.want)
+			}
+		})
 	}
 }
 

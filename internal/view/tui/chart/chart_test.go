@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -142,11 +143,13 @@ func TestDraw(t *testing.T) {
 func TestCellsBelongToTheNearestLine(t *testing.T) {
 	a, b := line("", 0, 3), line("", 3, 3)
 	b.Style = cells.Series1
-	for _, lines := range [][]Line{{a, b}, {b, a}} {
-		_, g := render(t, 7, 1, Chart{Scale: Scale{0, 3}, Cursor: -1, Lines: lines})
-		if s := g.At(axisWidth, 0).Style; s != cells.Series0 {
-			t.Errorf("style %v, want that of the line that climbs through the cell", s)
-		}
+	for i, lines := range [][]Line{{a, b}, {b, a}} {
+		t.Run(fmt.Sprint("order ", i), func(t *testing.T) {
+			_, g := render(t, 7, 1, Chart{Scale: Scale{0, 3}, Cursor: -1, Lines: lines})
+			if s := g.At(axisWidth, 0).Style; s != cells.Series0 {
+				t.Errorf("style %v, want that of the line that climbs through the cell", s)
+			}
+		})
 	}
 }
 
@@ -180,11 +183,13 @@ func TestLabelsInOrder(t *testing.T) {
 func TestLegible(t *testing.T) {
 	tick := func(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 	for _, s := range []Scale{{2.98, 3.01}, {0, 0.001}, {100, 100.01}, {-0.01, 0.01}, {0, 24}} {
-		got := Legible(s, tick)
-		low, mid, high := tick(got.Bottom), tick((got.Bottom+got.Top)/2), tick(got.Top)
-		if low == mid || mid == high || got.Bottom > s.Bottom || got.Top < s.Top {
-			t.Errorf("%v became %v: %s %s %s", s, got, low, mid, high)
-		}
+		t.Run(fmt.Sprint(s), func(t *testing.T) {
+			got := Legible(s, tick)
+			low, mid, high := tick(got.Bottom), tick((got.Bottom+got.Top)/2), tick(got.Top)
+			if low == mid || mid == high || got.Bottom > s.Bottom || got.Top < s.Top {
+				t.Errorf("%v became %v: %s %s %s", s, got, low, mid, high)
+			}
+		})
 	}
 	if got := Legible(Scale{0, 24}, tick); got != (Scale{0, 24}) {
 		t.Errorf("a legible scale became %v", got)
@@ -201,22 +206,27 @@ func TestTinyAreas(t *testing.T) {
 }
 
 func TestScales(t *testing.T) {
-	for _, c := range []struct{ got, want Scale }{
-		{UpTo(300, 61), Scale{0, 300}},
-		{UpTo(300, 310), Scale{0, 400}},
-		{UpTo(0, 0), Scale{0, 1}},
-		{UpTo(0, 12), Scale{0, 15}},
-		{UpTo(0, math.NaN()), Scale{0, 1}},
-		{Fit(50, 60), Scale{50, 60}},
-		{Fit(51, 58), Scale{50, 58}},
-		{Fit(52, 52), Scale{48, 56}},
-		{Fit(0, 0), Scale{0, 1}},
-		{Fit(math.NaN(), 1), Scale{0, 1}},
-		{Fit(math.Inf(1), math.Inf(-1)), Scale{0, 1}},
+	for _, c := range []struct {
+		name      string
+		got, want Scale
+	}{
+		{"UpTo(300, 61)", UpTo(300, 61), Scale{0, 300}},
+		{"UpTo(300, 310)", UpTo(300, 310), Scale{0, 400}},
+		{"UpTo(0, 0)", UpTo(0, 0), Scale{0, 1}},
+		{"UpTo(0, 12)", UpTo(0, 12), Scale{0, 15}},
+		{"UpTo(0, math.NaN())", UpTo(0, math.NaN()), Scale{0, 1}},
+		{"Fit(50, 60)", Fit(50, 60), Scale{50, 60}},
+		{"Fit(51, 58)", Fit(51, 58), Scale{50, 58}},
+		{"Fit(52, 52)", Fit(52, 52), Scale{48, 56}},
+		{"Fit(0, 0)", Fit(0, 0), Scale{0, 1}},
+		{"Fit(math.NaN(), 1)", Fit(math.NaN(), 1), Scale{0, 1}},
+		{"Fit(math.Inf(1), math.Inf(-1))", Fit(math.Inf(1), math.Inf(-1)), Scale{0, 1}},
 	} {
-		if c.got != c.want {
-			t.Errorf("scale %v, want %v", c.got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if c.got != c.want {
+				t.Errorf("scale %v, want %v", c.got, c.want)
+			}
+		})
 	}
 }
 
@@ -274,22 +284,25 @@ func TestWindow(t *testing.T) {
 
 func TestZoomAndGrow(t *testing.T) {
 	for _, c := range []struct {
+		name      string
 		got, want time.Duration
 	}{
-		{Zoom(10*time.Minute, 1), 5 * time.Minute},
-		{Zoom(10*time.Minute, -1), 30 * time.Minute},
-		{Zoom(7*time.Minute, 1), 5 * time.Minute},
-		{Zoom(30*time.Second, 1), 30 * time.Second},
-		{Zoom(10*time.Second, 1), 10 * time.Second},
-		{Zoom(72*time.Hour, -1), 72 * time.Hour},
-		{Grow(10*time.Minute, 0), time.Minute},
-		{Grow(10*time.Minute, 61*time.Second), 90 * time.Second},
-		{Grow(10*time.Minute, time.Hour), 10 * time.Minute},
-		{Grow(30*time.Second, 5*time.Second), 30 * time.Second},
+		{"Zoom(10*Minute, 1)", Zoom(10*time.Minute, 1), 5 * time.Minute},
+		{"Zoom(10*Minute, -1)", Zoom(10*time.Minute, -1), 30 * time.Minute},
+		{"Zoom(7*Minute, 1)", Zoom(7*time.Minute, 1), 5 * time.Minute},
+		{"Zoom(30*Second, 1)", Zoom(30*time.Second, 1), 30 * time.Second},
+		{"Zoom(10*Second, 1)", Zoom(10*time.Second, 1), 10 * time.Second},
+		{"Zoom(72*Hour, -1)", Zoom(72*time.Hour, -1), 72 * time.Hour},
+		{"Grow(10*Minute, 0)", Grow(10*time.Minute, 0), time.Minute},
+		{"Grow(10*Minute, 61*Second)", Grow(10*time.Minute, 61*time.Second), 90 * time.Second},
+		{"Grow(10*Minute, Hour)", Grow(10*time.Minute, time.Hour), 10 * time.Minute},
+		{"Grow(30*Second, 5*Second)", Grow(30*time.Second, 5*time.Second), 30 * time.Second},
 	} {
-		if c.got != c.want {
-			t.Errorf("%v, want %v", c.got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if c.got != c.want {
+				t.Errorf("%v, want %v", c.got, c.want)
+			}
+		})
 	}
 }
 

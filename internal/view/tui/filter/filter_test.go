@@ -2,6 +2,7 @@ package filter
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -124,9 +125,11 @@ func TestMatch(t *testing.T) {
 		{"not not user=root", "serve"},
 		{"user = root", "serve"},
 	} {
-		if got := match(t, c.src); got != c.want {
-			t.Errorf("%q matches %q, want %q", c.src, got, c.want)
-		}
+		t.Run(c.src, func(t *testing.T) {
+			if got := match(t, c.src); got != c.want {
+				t.Errorf("%q matches %q, want %q", c.src, got, c.want)
+			}
+		})
 	}
 }
 
@@ -163,15 +166,17 @@ func TestErrors(t *testing.T) {
 		{strings.Repeat("(", 200) + "x", 100, "nested too deeply"},
 		{strings.Repeat("!", 200) + "x", 100, "nested too deeply"},
 	} {
-		_, err := Compile(c.src, fields)
-		e, ok := errors.AsType[*Error](err)
-		if !ok {
-			t.Errorf("Compile(%q) = %v, want an *Error", c.src, err)
-			continue
-		}
-		if e.Pos != c.pos || !strings.Contains(e.Msg, c.msg) {
-			t.Errorf("Compile(%q): at %d: %s\nwant at %d: %s", c.src, e.Pos, e.Msg, c.pos, c.msg)
-		}
+		t.Run(fmt.Sprintf("%.20s", c.src), func(t *testing.T) {
+			_, err := Compile(c.src, fields)
+			e, ok := errors.AsType[*Error](err)
+			if !ok {
+				t.Errorf("Compile(%q) = %v, want an *Error", c.src, err)
+				return
+			}
+			if e.Pos != c.pos || !strings.Contains(e.Msg, c.msg) {
+				t.Errorf("Compile(%q): at %d: %s\nwant at %d: %s", c.src, e.Pos, e.Msg, c.pos, c.msg)
+			}
+		})
 	}
 }
 

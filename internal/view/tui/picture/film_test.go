@@ -3,6 +3,7 @@ package picture
 import (
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -35,9 +36,11 @@ func TestCapture(t *testing.T) {
 		{'e', "", plain},
 		{'f', "", plain},
 	} {
-		if got := s.Cells[i]; got != want {
-			t.Errorf("cell %d is %+v, want %+v", i, got, want)
-		}
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			if got := s.Cells[i]; got != want {
+				t.Errorf("cell %d is %+v, want %+v", i, got, want)
+			}
+		})
 	}
 }
 
@@ -51,9 +54,11 @@ func TestFilm(t *testing.T) {
 	wellFormed(t, got)
 	text := string(got)
 	for what, want := range map[string]int{">the same ": 1, "<use ": 6, "<g id=": 4, "&lt;&amp;&gt;": 1, "animation:film 3s step-end infinite": 1, "66.67%{": 1, "prefers-reduced-motion": 1} {
-		if n := strings.Count(text, what); n != want {
-			t.Errorf("%d times %q, want %d:\n%s", n, what, want, text)
-		}
+		t.Run(what, func(t *testing.T) {
+			if n := strings.Count(text, what); n != want {
+				t.Errorf("%d times %q, want %d:\n%s", n, what, want, text)
+			}
+		})
 	}
 	if Film(nil) != nil {
 		t.Error("a film of nothing")

@@ -3,6 +3,7 @@ package picture
 import (
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -49,8 +50,10 @@ func TestSVG(t *testing.T) {
 // TestPalette: the colours of a terminal's palette are those everybody knows.
 func TestPalette(t *testing.T) {
 	for c, want := range map[theme.Color]int32{16: 0, 231: 0xffffff, 196: 0xff0000, 232: 0x080808, 255: 0xeeeeee, theme.Default: 0x123456, theme.RGB(0xabcdef): 0xabcdef} {
-		if got := exact(c, 0x123456); got != want {
-			t.Errorf("%d is %06x, want %06x", c, got, want)
-		}
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
+			if got := exact(c, 0x123456); got != want {
+				t.Errorf("%d is %06x, want %06x", c, got, want)
+			}
+		})
 	}
 }

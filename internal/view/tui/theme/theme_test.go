@@ -73,9 +73,11 @@ func TestParseErrors(t *testing.T) {
 		"base = none":           `base: "none" is none of`,
 		"series = red nonsense": `"nonsense" is no colour`,
 	} {
-		if _, err := Parse("x", src); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %s", src, err, want)
-		}
+		t.Run(src, func(t *testing.T) {
+			if _, err := Parse("x", src); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v, want %s", src, err, want)
+			}
+		})
 	}
 }
 
@@ -89,10 +91,12 @@ func TestLoad(t *testing.T) {
 		}
 	}
 	for name, good := range map[string]Color{"mine": 99, filepath.Join(dir, "mine.theme"): 99, "dark": 2} {
-		th, err := Load(name, dir)
-		if err != nil || th.Styles[cells.Good].FG != good {
-			t.Errorf("%s: %+v, %v", name, th, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			th, err := Load(name, dir)
+			if err != nil || th.Styles[cells.Good].FG != good {
+				t.Errorf("%+v, %v", th, err)
+			}
+		})
 	}
 	for _, name := range []string{"missing", dir + "/missing.theme", "../dark", ""} {
 		if _, err := Load(name, dir); err == nil {

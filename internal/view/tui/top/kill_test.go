@@ -99,16 +99,18 @@ func TestNoKill(t *testing.T) {
 			return st
 		}(),
 	} {
-		if strings.Contains(s.draw(), "Kill") {
-			t.Errorf("%s: the footer offers to kill", name)
-		}
-		s.keys("f9")
-		if s.s.dialog != nil || s.s.flash.text == "" {
-			t.Errorf("%s: F9 opens %T and says %q", name, s.s.dialog, s.s.flash.text)
-		}
-		s.keys("enter", "f9")
-		if s.s.dialog != nil {
-			t.Errorf("%s: F9 on the process page opens %T", name, s.s.dialog)
-		}
+		t.Run(name, func(t *testing.T) {
+			if strings.Contains(s.draw(), "Kill") {
+				t.Error("the footer offers to kill")
+			}
+			s.keys("f9")
+			if s.s.dialog != nil || s.s.flash.text == "" {
+				t.Errorf("F9 opens %T and says %q", s.s.dialog, s.s.flash.text)
+			}
+			s.keys("enter", "f9")
+			if s.s.dialog != nil {
+				t.Errorf("F9 on the process page opens %T", s.s.dialog)
+			}
+		})
 	}
 }

@@ -27,15 +27,17 @@ func TestPlan(t *testing.T) {
 		{"a Galaxy, large", request{w: 200, h: 50, devices: 32, groups: 4}, grid, true},
 		{"twelve boards, large", request{w: 200, h: 50, devices: 12}, blocks, true},
 	} {
-		r := c.r
-		r.layout, r.charts, r.processes = base.layout, base.charts, base.processes
-		p := makePlan(r)
-		if p.level != c.level || (p.charts > 0) != c.charts {
-			t.Errorf("%s: %v with %d rows of charts, want %v, charts %v", c.name, p.level, p.charts, c.level, c.charts)
-		}
-		if p.processes < 6 {
-			t.Errorf("%s: only %d rows for processes", c.name, p.processes)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			r := c.r
+			r.layout, r.charts, r.processes = base.layout, base.charts, base.processes
+			p := makePlan(r)
+			if p.level != c.level || (p.charts > 0) != c.charts {
+				t.Errorf("%v with %d rows of charts, want %v, charts %v", p.level, p.charts, c.level, c.charts)
+			}
+			if p.processes < 6 {
+				t.Errorf("only %d rows for processes", p.processes)
+			}
+		})
 	}
 }
 

@@ -39,14 +39,16 @@ func TestHeld(t *testing.T) {
 		{[]model.Bytes{{}, gib}, " ≥1.0 GiB"},
 		{[]model.Bytes{{}, model.NoBytes(model.Hung)}, "hung"},
 	} {
-		p := model.Process{State: model.Running}
-		for i, b := range c.parts {
-			p.Devices = append(p.Devices, model.DeviceUse{Device: i, Memory: model.PoolBytes{model.DRAM: b}})
-		}
-		r := makeRow(&p, time.Time{})
-		if got := words.FigureColumn(r.mem[model.DRAM]); got != c.want {
-			t.Errorf("%v: %q, want %q", c.parts, got, c.want)
-		}
+		t.Run(fmt.Sprint(c.parts), func(t *testing.T) {
+			p := model.Process{State: model.Running}
+			for i, b := range c.parts {
+				p.Devices = append(p.Devices, model.DeviceUse{Device: i, Memory: model.PoolBytes{model.DRAM: b}})
+			}
+			r := makeRow(&p, time.Time{})
+			if got := words.FigureColumn(r.mem[model.DRAM]); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
 	}
 }
 

@@ -62,22 +62,24 @@ func TestWithoutColour(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, size := range [][2]int{{40, 10}, {80, 24}, {120, 40}, {300, 80}} {
-		for _, n := range []int{1, 3, 8, 32} {
-			st := openAfter(t, 0, n, size[0], size[1])
-			st.make = tuitest.Ill
-			st.run(3)
-			if !st.has("hung") {
-				t.Errorf("%d devices at %v: nothing says that one is hung:\n%s", n, size, st.g)
-			}
-			for y := range st.g.H {
-				for x := range st.g.W {
-					p := mono.Styles[st.g.At(x, y).Style]
-					if p.FG != theme.Default || p.BG != theme.Default {
-						t.Fatalf("mono has a colour for %s", st.g.At(x, y).Style)
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			for _, n := range []int{1, 3, 8, 32} {
+				st := openAfter(t, 0, n, size[0], size[1])
+				st.make = tuitest.Ill
+				st.run(3)
+				if !st.has("hung") {
+					t.Errorf("%d devices at %v: nothing says that one is hung:\n%s", n, size, st.g)
+				}
+				for y := range st.g.H {
+					for x := range st.g.W {
+						p := mono.Styles[st.g.At(x, y).Style]
+						if p.FG != theme.Default || p.BG != theme.Default {
+							t.Fatalf("mono has a colour for %s", st.g.At(x, y).Style)
+						}
 					}
 				}
 			}
-		}
+		})
 	}
 	if bad := mono.Styles[cells.Bad]; bad == mono.Styles[cells.Text] {
 		t.Error("without colours, trouble looks like everything else")

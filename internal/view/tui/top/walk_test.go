@@ -2,6 +2,7 @@ package top
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -67,28 +68,30 @@ func doesSomething(t *testing.T, k tui.Key) bool {
 func TestWayOut(t *testing.T) {
 	for _, out := range []tui.Key{"esc", "q"} {
 		for _, in := range [][]tui.Key{{"?"}, {"f2"}, {"f6"}, {"a"}, {"e"}, {"C"}, {"enter"}, {"tab", "enter"}, {"f9"}, {"f9", "enter"}, {"f2", "tab", "tab", "tab", "down", "enter"}} {
-			st := open(t, 4, 80, 24)
-			st.keys(in...)
-			st.effects = nil
-			for range 3 {
+			t.Run(fmt.Sprint(in, " ", out), func(t *testing.T) {
+				st := open(t, 4, 80, 24)
+				st.keys(in...)
+				st.effects = nil
+				for range 3 {
+					st.keys(out)
+					if s := st.s; s.page == nil && s.dialog == nil {
+						break
+					}
+				}
+				if st.s.page != nil || st.s.dialog != nil || st.s.frozen || len(st.effects) != 0 {
+					t.Errorf("%v then %s leaves page %T, dialog %T, frozen %v, effects %v", in, out, st.s.page, st.s.dialog, st.s.frozen, st.effects)
+				}
 				st.keys(out)
-				if s := st.s; s.page == nil && s.dialog == nil {
-					break
+				if out == "esc" { // pressed once too often, it says how to quit
+					if len(st.effects) != 0 || !st.has("q quits") {
+						t.Errorf("esc on the main page gives %v:\n%s", st.effects, st.draw())
+					}
+					return
 				}
-			}
-			if st.s.page != nil || st.s.dialog != nil || st.s.frozen || len(st.effects) != 0 {
-				t.Errorf("%v then %s leaves page %T, dialog %T, frozen %v, effects %v", in, out, st.s.page, st.s.dialog, st.s.frozen, st.effects)
-			}
-			st.keys(out)
-			if out == "esc" { // pressed once too often, it says how to quit
-				if len(st.effects) != 0 || !st.has("q quits") {
-					t.Errorf("esc on the main page gives %v:\n%s", st.effects, st.draw())
+				if !reflect.DeepEqual(st.effects, []tui.Effect{tui.Quit{}}) {
+					t.Errorf("%s on the main page gives %v", out, st.effects)
 				}
-				continue
-			}
-			if !reflect.DeepEqual(st.effects, []tui.Effect{tui.Quit{}}) {
-				t.Errorf("%s on the main page gives %v", out, st.effects)
-			}
+			})
 		}
 	}
 }
@@ -229,11 +232,13 @@ func TestConfigErrors(t *testing.T) {
 		`there is no column "y"`: func(c *config.Config) { c.Top.Processes.Sort = "y" },
 		`top.processes.filter`:   func(c *config.Config) { c.Top.Processes.Filter = "dram>" },
 	} {
-		c := config.Default()
-		change(&c)
-		if _, err := New(Options{Config: c}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want %s", err, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			c := config.Default()
+			change(&c)
+			if _, err := New(Options{Config: c}); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v, want %s", err, want)
+			}
+		})
 	}
 }
 

@@ -23,10 +23,12 @@ func TestParseChart(t *testing.T) {
 		"power@0//2":            "name devices behind the @",
 		"":                      `no metric ""`,
 	} {
-		_, err := st.s.parseChart(text)
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", text, err, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			_, err := st.s.parseChart(text)
+			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v, want %q", text, err, want)
+			}
+		})
 	}
 	if got := MetricNames([]string{"power@0", "pcie_to+pcie_from", "power"}); !slices.Equal(got, []string{"power", "pcie_to", "pcie_from"}) {
 		t.Errorf("metrics %q", got)

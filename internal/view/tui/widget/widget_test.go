@@ -1,6 +1,7 @@
 package widget
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -29,15 +30,17 @@ func TestLine(t *testing.T) {
 		{[]tui.Key{"home", "right", "ctrl-k"}, "o|"},
 		{[]tui.Key{"end", "delete", "ctrl-d"}, "one two日|"},
 	} {
-		l := NewLine("one two日")
-		for _, k := range c.keys {
-			if !l.Key(k) {
-				t.Errorf("%s is not taken", k)
+		t.Run(fmt.Sprint(c.keys), func(t *testing.T) {
+			l := NewLine("one two日")
+			for _, k := range c.keys {
+				if !l.Key(k) {
+					t.Errorf("%s is not taken", k)
+				}
 			}
-		}
-		if got := l.Text[:l.at] + "|" + l.Text[l.at:]; got != c.want {
-			t.Errorf("%v gives %q, want %q", c.keys, got, c.want)
-		}
+			if got := l.Text[:l.at] + "|" + l.Text[l.at:]; got != c.want {
+				t.Errorf("%v gives %q, want %q", c.keys, got, c.want)
+			}
+		})
 	}
 	if NewLine("x").Key("f5") {
 		t.Error("F5 edits")
@@ -163,9 +166,11 @@ func TestWrap(t *testing.T) {
 		{"日本語日本語", 4, []string{"日本", "語日", "本語"}},
 		{"日", 1, []string{"日"}},
 	} {
-		if diff := cmp.Diff(c.want, Wrap(c.in, c.w)); diff != "" {
-			t.Errorf("Wrap(%q, %d): %s", c.in, c.w, diff)
-		}
+		t.Run(c.in, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, Wrap(c.in, c.w)); diff != "" {
+				t.Errorf("Wrap(%q, %d): %s", c.in, c.w, diff)
+			}
+		})
 	}
 }
 
@@ -201,19 +206,23 @@ func TestHitsTopmostFirst(t *testing.T) {
 		x, y int
 		want string
 	}{{0, 0, "below"}, {2, 2, "above"}, {4, 4, "above"}, {5, 5, "below"}, {20, 20, ""}} {
-		got = ""
-		h.Send(tui.Mouse{X: c.x, Y: c.y, Action: tui.Press})
-		if got != c.want {
-			t.Errorf("at %d,%d: %q, want %q", c.x, c.y, got, c.want)
-		}
+		t.Run(fmt.Sprintf("at %d,%d", c.x, c.y), func(t *testing.T) {
+			got = ""
+			h.Send(tui.Mouse{X: c.x, Y: c.y, Action: tui.Press})
+			if got != c.want {
+				t.Errorf("at %d,%d: %q, want %q", c.x, c.y, got, c.want)
+			}
+		})
 	}
 }
 
 func TestFooterAndKeyNames(t *testing.T) {
 	for k, want := range map[tui.Key]string{"f1": "F1", " ": "Space", "pgup": "PgUp", "ctrl-l": "Ctrl-L", "shift-tab": "Shift-Tab", "q": "q", "-": "-"} {
-		if got := KeyName(k); got != want {
-			t.Errorf("KeyName(%q) = %q, want %q", k, got, want)
-		}
+		t.Run(fmt.Sprint(k), func(t *testing.T) {
+			if got := KeyName(k); got != want {
+				t.Errorf("KeyName(%q) = %q, want %q", k, got, want)
+			}
+		})
 	}
 	var h Hits
 	pressed := ""
