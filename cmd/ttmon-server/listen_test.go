@@ -38,9 +38,11 @@ func TestListen(t *testing.T) {
 		"/nothing":        "404",
 		"/sd":             `"targets":["` + address + `"]`,
 	} {
-		if got := get(t, "http://"+address+path, nil); !strings.Contains(got, want) {
-			t.Errorf("%s: %s", path, got)
-		}
+		t.Run(path, func(t *testing.T) {
+			if got := get(t, "http://"+address+path, nil); !strings.Contains(got, want) {
+				t.Error(got)
+			}
+		})
 	}
 	// A foreign name that resolves to this address is refused.
 	if got := get(t, "http://"+address+"/metrics", http.Header{"Host": {"evil.example"}}); !strings.HasPrefix(got, "403") {

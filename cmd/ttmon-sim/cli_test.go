@@ -76,13 +76,15 @@ func TestExitCodesOfTheCommand(t *testing.T) {
 		{[]string{"/nonexistent/program"}, 127},
 		{[]string{"/etc/passwd"}, 126},
 	} {
-		code, _, stderr := result(t, program(t, append([]string{"--boards", "n150", "--"}, tt.command...)...))
-		if code != tt.want {
-			t.Errorf("%v: exit %d, want %d; %s", tt.command, code, tt.want, stderr)
-		}
-		if tt.want > 125 && tt.want < 128 && !strings.Contains(stderr, tt.command[0]) {
-			t.Errorf("%v: %q does not name it", tt.command, stderr)
-		}
+		t.Run(strings.Join(tt.command, " "), func(t *testing.T) {
+			code, _, stderr := result(t, program(t, append([]string{"--boards", "n150", "--"}, tt.command...)...))
+			if code != tt.want {
+				t.Errorf("exit %d, want %d; %s", code, tt.want, stderr)
+			}
+			if tt.want > 125 && tt.want < 128 && !strings.Contains(stderr, tt.command[0]) {
+				t.Errorf("%q does not name it", stderr)
+			}
+		})
 	}
 }
 
@@ -237,12 +239,14 @@ func TestMistakes(t *testing.T) {
 		{[]string{"ctl", "list"}, "--control"},
 		{[]string{"ctl"}, "ctl --help"},
 	} {
-		cmd := program(t, tt.args...)
-		cmd.Env = append(cmd.Env, "TTMON_SIM_CONTROL=")
-		code, stdout, stderr := result(t, cmd)
-		if code != exitUsage || !strings.Contains(stderr, tt.want) || stdout != "" || strings.Count(stderr, "\n") != 1 {
-			t.Errorf("%v: exit %d, %q %q; want exit 2 and one line with %q", tt.args, code, stdout, stderr, tt.want)
-		}
+		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
+			cmd := program(t, tt.args...)
+			cmd.Env = append(cmd.Env, "TTMON_SIM_CONTROL=")
+			code, stdout, stderr := result(t, cmd)
+			if code != exitUsage || !strings.Contains(stderr, tt.want) || stdout != "" || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("exit %d, %q %q; want exit 2 and one line with %q", code, stdout, stderr, tt.want)
+			}
+		})
 	}
 }
 

@@ -34,12 +34,14 @@ func TestOpen(t *testing.T) {
 		{[]string{"open", "--devices", "7", "--"}, "opening /dev/tenstorrent/7", 1},
 		{[]string{"open", "--devices", "x", "--"}, `"x" is not a device index`, 2},
 	} {
-		script := `for n in 0 1 2; do grep -qx $$ /proc/driver/tenstorrent/$n/pids && printf "$n "; done; true`
-		args := append([]string{"--boards", "3xn150", "--", exe}, tt.args...)
-		code, stdout, stderr := result(t, program(t, append(args, "sh", "-c", script)...))
-		if code != tt.code || !strings.Contains(strings.TrimSpace(stdout)+stderr, tt.want) || tt.code == 0 && strings.TrimSpace(stdout) != tt.want {
-			t.Errorf("%v: exit %d, %q %q, want %d and %q", tt.args, code, stdout, stderr, tt.code, tt.want)
-		}
+		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
+			script := `for n in 0 1 2; do grep -qx $$ /proc/driver/tenstorrent/$n/pids && printf "$n "; done; true`
+			args := append([]string{"--boards", "3xn150", "--", exe}, tt.args...)
+			code, stdout, stderr := result(t, program(t, append(args, "sh", "-c", script)...))
+			if code != tt.code || !strings.Contains(strings.TrimSpace(stdout)+stderr, tt.want) || tt.code == 0 && strings.TrimSpace(stdout) != tt.want {
+				t.Errorf("exit %d, %q %q, want %d and %q", code, stdout, stderr, tt.code, tt.want)
+			}
+		})
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -48,10 +49,12 @@ func TestNormalize(t *testing.T) {
 		{"record -- ttmon smi -r 0 1", false, "record -- ttmon smi -r 0 1"},
 		{"", false, ""},
 	} {
-		got := strings.Join(normalize(strings.Fields(c.in), c.official), " ")
-		if got != c.want {
-			t.Errorf("normalize(%q, %v) = %q, want %q", c.in, c.official, got, c.want)
-		}
+		t.Run(fmt.Sprintf("%s, official %v", c.in, c.official), func(t *testing.T) {
+			got := strings.Join(normalize(strings.Fields(c.in), c.official), " ")
+			if got != c.want {
+				t.Errorf("normalize(%q, %v) = %q, want %q", c.in, c.official, got, c.want)
+			}
+		})
 	}
 }
 

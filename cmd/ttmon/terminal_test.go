@@ -168,14 +168,16 @@ func TestDumbTerminal(t *testing.T) {
 // A command that has nothing to show leaves the terminal as it was.
 func TestFailedWatchClearsNothing(t *testing.T) {
 	for _, args := range [][]string{{"--root", "one", "smi", "-w", "-i", "7"}, {"--root", "nodriver", "smi", "-w"}} {
-		tt := onTerminal(t, 100, 30, nil, args...)
-		if code := tt.wait(); code == 0 {
-			t.Errorf("%v: exit code 0", args)
-		}
-		out := tt.until("word about it", func(s string) bool { return strings.Contains(s, "ttmon: ") })
-		if strings.Contains(out, "\x1b") {
-			t.Errorf("%v: %q", args, out)
-		}
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			tt := onTerminal(t, 100, 30, nil, args...)
+			if code := tt.wait(); code == 0 {
+				t.Error("exit code 0")
+			}
+			out := tt.until("word about it", func(s string) bool { return strings.Contains(s, "ttmon: ") })
+			if strings.Contains(out, "\x1b") {
+				t.Errorf("%q", out)
+			}
+		})
 	}
 }
 
@@ -200,29 +202,31 @@ func TestJSONForPeople(t *testing.T) {
 func TestInterruptedLoopEndsWell(t *testing.T) {
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		for _, args := range [][]string{{"smi", "-l", "30"}, {"dmon", "-d", "30"}, {"pmon"}, {"smi", "--json", "-lms", "50"}} {
-			dir := t.TempDir()
-			if err := hosts(dir); err != nil {
-				t.Fatal(err)
-			}
-			cmd := exec.Command(binary(t), append([]string{"--root", "hung"}, args...)...)
-			cmd.Dir = dir
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			var stderr bytes.Buffer
-			cmd.Stderr = &stderr
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := out.Read(make([]byte, 1)); err != nil {
-				t.Fatal(err)
-			}
-			cmd.Process.Signal(sig)
-			io.Copy(io.Discard, out)
-			if err := cmd.Wait(); err != nil || stderr.Len() > 0 {
-				t.Errorf("%v ended by %v: %v, %s", args, sig, err, stderr.String())
-			}
+			t.Run(strings.Join(args, " ")+" "+sig.String(), func(t *testing.T) {
+				dir := t.TempDir()
+				if err := hosts(dir); err != nil {
+					t.Fatal(err)
+				}
+				cmd := exec.Command(binary(t), append([]string{"--root", "hung"}, args...)...)
+				cmd.Dir = dir
+				out, err := cmd.StdoutPipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				var stderr bytes.Buffer
+				cmd.Stderr = &stderr
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := out.Read(make([]byte, 1)); err != nil {
+					t.Fatal(err)
+				}
+				cmd.Process.Signal(sig)
+				io.Copy(io.Discard, out)
+				if err := cmd.Wait(); err != nil || stderr.Len() > 0 {
+					t.Errorf("%v ended by %v: %v, %s", args, sig, err, stderr.String())
+				}
+			})
 		}
 	}
 }
@@ -266,15 +270,17 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"smi"}, {"smi", "--json", "-lms", "10"}, {"dmon"}, {"smi", "-s", "-f", "/dev/full"}, {"version"}} {
-		cmd := exec.Command(binary(t), append([]string{"--root", "one"}, args...)...)
-		cmd.Dir = dir
-		var stderr bytes.Buffer
-		cmd.Stdout, cmd.Stderr = full, &stderr
-		err := cmd.Run()
-		e, ok := errors.AsType[*exec.ExitError](err)
-		if !ok || e.ExitCode() != exit.Internal || !strings.HasSuffix(stderr.String(), "no space left on device\n") || strings.Count(stderr.String(), "\n") != 1 {
-			t.Errorf("%v: %v, %q", args, err, stderr.String())
-		}
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			cmd := exec.Command(binary(t), append([]string{"--root", "one"}, args...)...)
+			cmd.Dir = dir
+			var stderr bytes.Buffer
+			cmd.Stdout, cmd.Stderr = full, &stderr
+			err := cmd.Run()
+			e, ok := errors.AsType[*exec.ExitError](err)
+			if !ok || e.ExitCode() != exit.Internal || !strings.HasSuffix(stderr.String(), "no space left on device\n") || strings.Count(stderr.String(), "\n") != 1 {
+				t.Errorf("%v, %q", err, stderr.String())
+			}
+		})
 	}
 }
 

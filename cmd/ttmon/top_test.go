@@ -50,16 +50,18 @@ func TestTopFlags(t *testing.T) {
 			c.Top.Interval, c.Top.Charts.Metrics = config.Duration(2*time.Second), []string{"power"}
 		}},
 	} {
-		want := config.Default()
-		c.want(&want)
-		got, err := topConfig(t, c.env, c.args...)
-		if err != nil {
-			t.Errorf("%v: %v", c.args, err)
-			continue
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%v: %s", c.args, diff)
-		}
+		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
+			want := config.Default()
+			c.want(&want)
+			got, err := topConfig(t, c.env, c.args...)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 
@@ -73,9 +75,11 @@ func TestTopFlagErrors(t *testing.T) {
 		{[]string{"--layout", "round"}, `top.devices.layout: "round" is none of`},
 		{[]string{"-c", "/no/such/file"}, "--config-file: stat /no/such/file"},
 	} {
-		_, err := topConfig(t, nil, c.args...)
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%v: error %v, want %s", c.args, err, c.want)
-		}
+		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
+			_, err := topConfig(t, nil, c.args...)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %s", err, c.want)
+			}
+		})
 	}
 }

@@ -32,11 +32,13 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"--listen", "off", "--check-config"}, 0, "[alloc]"},
 		{[]string{"--node-condition", "x"}, 2, "ttmon-server --node-condition"},
 	} {
-		cmd := exec.Command(bin, c.args...)
-		cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
-		out, _ := cmd.CombinedOutput()
-		if code := cmd.ProcessState.ExitCode(); code != c.code || !strings.Contains(string(out), c.want) {
-			t.Errorf("%v: exit %d, want %d with %q: %s", c.args, code, c.code, c.want, out)
-		}
+		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
+			cmd := exec.Command(bin, c.args...)
+			cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
+			out, _ := cmd.CombinedOutput()
+			if code := cmd.ProcessState.ExitCode(); code != c.code || !strings.Contains(string(out), c.want) {
+				t.Errorf("exit %d, want %d with %q: %s", code, c.code, c.want, out)
+			}
+		})
 	}
 }

@@ -57,22 +57,24 @@ func TestUnitExposure(t *testing.T) {
 		t.Skip("no systemd-analyze on this machine")
 	}
 	for unit, most := range map[string]string{"ttmond.service": "28", "ttmon-server.service": "12"} {
-		b, err := os.ReadFile("../../packaging/systemd/" + unit)
-		if err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join(t.TempDir(), unit)
-		text := regexp.MustCompile(`(?m)^ExecStart=\S+`).ReplaceAllLiteralString(string(b), "ExecStart="+program(t))
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		out, err := exec.Command(analyze, "security", "--offline=true", "--threshold="+most, "--no-pager", path).CombinedOutput()
-		if strings.Contains(string(out), "unrecognized option") {
-			t.Skip("this systemd-analyze cannot look at files")
-		}
-		if err != nil {
-			t.Errorf("%s: %v:\n%s", unit, err, out)
-		}
+		t.Run(unit, func(t *testing.T) {
+			b, err := os.ReadFile("../../packaging/systemd/" + unit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(t.TempDir(), unit)
+			text := regexp.MustCompile(`(?m)^ExecStart=\S+`).ReplaceAllLiteralString(string(b), "ExecStart="+program(t))
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			out, err := exec.Command(analyze, "security", "--offline=true", "--threshold="+most, "--no-pager", path).CombinedOutput()
+			if strings.Contains(string(out), "unrecognized option") {
+				t.Skip("this systemd-analyze cannot look at files")
+			}
+			if err != nil {
+				t.Errorf("%v:\n%s", err, out)
+			}
+		})
 	}
 }
 

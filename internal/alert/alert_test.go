@@ -34,11 +34,13 @@ func TestRuleFile(t *testing.T) {
 		t.Skip("there is no promtool: it comes with Debian's package prometheus")
 	}
 	for _, args := range [][]string{{"check", "rules", "ttmon.rules.yml"}, {"test", "rules", "ttmon.rules_test.yml"}} {
-		cmd := exec.Command(promtool, args...)
-		cmd.Dir = "../../packaging/prometheus"
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("promtool %v: %v\n%s", args, err, out)
-		}
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			cmd := exec.Command(promtool, args...)
+			cmd.Dir = "../../packaging/prometheus"
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("promtool %v: %v\n%s", args, err, out)
+			}
+		})
 	}
 }
 
@@ -103,18 +105,20 @@ func TestLoad(t *testing.T) {
 		{"off, and not there", "[[rule]]\nname = 'A'\ndisabled = true\n", "none of that name", 0},
 		{"silence for all", "[[silence]]\nreason = 'x'\n", "silences everything", 0},
 	} {
-		path := filepath.Join(t.TempDir(), "alerts.toml")
-		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		set, err := Load(path)
-		if c.want == "" {
-			if err != nil || len(set.Rules) != len(Shipped().Rules)+c.rules {
-				t.Errorf("%s: %d rules, %v", c.name, len(set.Rules), err)
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "alerts.toml")
+			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
 			}
-		} else if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", c.name, err, c.want)
-		}
+			set, err := Load(path)
+			if c.want == "" {
+				if err != nil || len(set.Rules) != len(Shipped().Rules)+c.rules {
+					t.Errorf("%d rules, %v", len(set.Rules), err)
+				}
+			} else if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
 	}
 	if _, err := Load(filepath.Join(t.TempDir(), "none.toml")); err != nil {
 		t.Error(err)

@@ -414,9 +414,11 @@ func TestIDsAreHidden(t *testing.T) {
 		{caller{uid: 1000, exists: true}, 0, false},
 		{caller{}, 0, false}, // over TCP the user is unknown
 	} {
-		if got := c.who.owns(c.uid); got != c.want {
-			t.Errorf("%+v owns what is of %d: %v", c.who, c.uid, got)
-		}
+		t.Run(fmt.Sprintf("user %d, owner %d", c.who.uid, c.uid), func(t *testing.T) {
+			if got := c.who.owns(c.uid); got != c.want {
+				t.Errorf("%+v owns what is of %d: %v", c.who, c.uid, got)
+			}
+		})
 	}
 }
 

@@ -17,34 +17,36 @@ func TestBlocks(t *testing.T) {
 	list.Alloc(blocks.Block{Addr: 64, Size: 128, Asked: 1000})
 	known := &blocks.Process{PID: 7, Allocators: []*blocks.Allocator{{Chips: []uint64{5}, Lists: []*blocks.List{list}}}}
 	for _, c := range []struct {
-		path   string
-		blocks func(int) (BlocksOf, bool)
-		hiding Hiding
-		uid    int
-		status int
+		name, path string
+		blocks     func(int) (BlocksOf, bool)
+		hiding     Hiding
+		uid        int
+		status     int
 	}{
-		{"7", func(pid int) (BlocksOf, bool) { return BlocksOf{Process: known, UID: 1}, pid == 7 }, Hiding{GID: -1}, 1, http.StatusOK},
-		{"8", func(pid int) (BlocksOf, bool) { return BlocksOf{Process: known}, pid == 7 }, Hiding{GID: -1}, 1, http.StatusNotFound},
-		{"x", func(int) (BlocksOf, bool) { return BlocksOf{Process: known}, true }, Hiding{GID: -1}, 1, http.StatusBadRequest},
-		{"7", nil, Hiding{GID: -1}, 1, http.StatusNotFound},
-		{"7", func(int) (BlocksOf, bool) { return BlocksOf{Process: known, UID: 1}, true }, Hiding{GID: -1}, 2, http.StatusForbidden},
-		{"7", func(int) (BlocksOf, bool) { return BlocksOf{Process: known, UID: 1}, true }, Hiding{GID: -1}, 0, http.StatusOK},
+		{"its owner", "7", func(pid int) (BlocksOf, bool) { return BlocksOf{Process: known, UID: 1}, pid == 7 }, Hiding{GID: -1}, 1, http.StatusOK},
+		{"unknown process", "8", func(pid int) (BlocksOf, bool) { return BlocksOf{Process: known}, pid == 7 }, Hiding{GID: -1}, 1, http.StatusNotFound},
+		{"no pid", "x", func(int) (BlocksOf, bool) { return BlocksOf{Process: known}, true }, Hiding{GID: -1}, 1, http.StatusBadRequest},
+		{"no uprobes", "7", nil, Hiding{GID: -1}, 1, http.StatusNotFound},
+		{"another user", "7", func(int) (BlocksOf, bool) { return BlocksOf{Process: known, UID: 1}, true }, Hiding{GID: -1}, 2, http.StatusForbidden},
+		{"root", "7", func(int) (BlocksOf, bool) { return BlocksOf{Process: known, UID: 1}, true }, Hiding{GID: -1}, 0, http.StatusOK},
 		// A caller who may not see the process may not see its blocks.
-		{"7", func(int) (BlocksOf, bool) { return BlocksOf{Process: known, UID: 1}, true }, Hiding{Level: 2, GID: -1}, 2, http.StatusNotFound},
+		{"hidden", "7", func(int) (BlocksOf, bool) { return BlocksOf{Process: known, UID: 1}, true }, Hiding{Level: 2, GID: -1}, 2, http.StatusNotFound},
 	} {
-		s := New(Options{Blocks: c.blocks, Hiding: func() Hiding { return c.hiding }})
-		w := httptest.NewRecorder()
-		r := httptest.NewRequest(http.MethodGet, "/v1/processes/"+c.path+"/blocks", nil)
-		nethttp.Handler(s.handler()).ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{uid: c.uid, exists: true})))
-		if w.Code != c.status {
-			t.Errorf("%+v: %d %s", c.path, w.Code, w.Body)
-		}
-		if c.status != http.StatusOK {
-			continue
-		}
-		var answer struct{ Process *blocks.Process }
-		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || answer.Process.Blocks() != 1 {
-			t.Errorf("%v: %s", err, w.Body)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			s := New(Options{Blocks: c.blocks, Hiding: func() Hiding { return c.hiding }})
+			w := httptest.NewRecorder()
+			r := httptest.NewRequest(http.MethodGet, "/v1/processes/"+c.path+"/blocks", nil)
+			nethttp.Handler(s.handler()).ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{uid: c.uid, exists: true})))
+			if w.Code != c.status {
+				t.Errorf("%+v: %d %s", c.path, w.Code, w.Body)
+			}
+			if c.status != http.StatusOK {
+				return
+			}
+			var answer struct{ Process *blocks.Process }
+			if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || answer.Process.Blocks() != 1 {
+				t.Errorf("%v: %s", err, w.Body)
+			}
+		})
 	}
 }

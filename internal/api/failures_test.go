@@ -68,9 +68,11 @@ func TestFailures(t *testing.T) {
 		{"/v1/failures/last?pid=x", 400},
 		{"/v1/failures/f3", 404},
 	} {
-		if status, body := h.get(tt.path); status != tt.status {
-			t.Errorf("%s: %d: %s", tt.path, status, body)
-		}
+		t.Run(tt.path, func(t *testing.T) {
+			if status, body := h.get(tt.path); status != tt.status {
+				t.Errorf("%d: %s", status, body)
+			}
+		})
 	}
 }
 

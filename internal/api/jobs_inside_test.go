@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/jobs"
@@ -34,9 +35,11 @@ func TestJobNow(t *testing.T) {
 func TestJobsHidden(t *testing.T) {
 	v := viewpoint{level: 2, uid: 1000}
 	for uid, hidden := range map[int]bool{1000: false, 1001: true, -1: true} {
-		if v.hides(model.Value(uid)) != hidden {
-			t.Errorf("the job of %d: hidden is not %v", uid, hidden)
-		}
+		t.Run(fmt.Sprint(uid), func(t *testing.T) {
+			if v.hides(model.Value(uid)) != hidden {
+				t.Errorf("the job of %d: hidden is not %v", uid, hidden)
+			}
+		})
 	}
 }
 

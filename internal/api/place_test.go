@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -24,15 +25,17 @@ func TestBuffersArePlaced(t *testing.T) {
 	})
 	place := s.places(model.ProcessID{PID: 7, StartTicks: 9})
 	for number, want := range map[int32]string{0: `{"index":3,"chip":"R"}`, 1: `{"index":null}`} {
-		b := apitype.Buffer{Device: number}
-		place(&b)
-		got, err := json.Marshal(struct {
-			Index *int   `json:"index"`
-			Chip  string `json:"chip,omitempty"`
-		}{b.Index, b.Chip})
-		if err != nil || string(got) != want {
-			t.Errorf("its device %d: %s, want %s", number, got, want)
-		}
+		t.Run(fmt.Sprint(number), func(t *testing.T) {
+			b := apitype.Buffer{Device: number}
+			place(&b)
+			got, err := json.Marshal(struct {
+				Index *int   `json:"index"`
+				Chip  string `json:"chip,omitempty"`
+			}{b.Index, b.Chip})
+			if err != nil || string(got) != want {
+				t.Errorf("its device %d: %s, want %s", number, got, want)
+			}
+		})
 	}
 	unknown := apitype.Buffer{}
 	New(Options{Feed: new(Feed), Ledger: ledger.New(ledger.Options{})}).places(model.ProcessID{})(&unknown)

@@ -124,9 +124,11 @@ func TestBlocksNeedASession(t *testing.T) {
 		s.sessions.live[token] = session{caller{uid: uid, exists: true, remote: true}, time.Now().Add(time.Minute)}
 	}
 	for token, want := range map[string]int{"owner": 200, "other": 403, "root": 200, "": 403, "made-up": 403} {
-		if status, tree := call(t, "GET", url+"/v1/processes/1/blocks", token, ""); status != want {
-			t.Errorf("as %q: status %d, want %d: %v", token, status, want, tree)
-		}
+		t.Run(token, func(t *testing.T) {
+			if status, tree := call(t, "GET", url+"/v1/processes/1/blocks", token, ""); status != want {
+				t.Errorf("as %q: status %d, want %d: %v", token, status, want, tree)
+			}
+		})
 	}
 }
 
@@ -156,7 +158,7 @@ func TestTicketOnTheSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(tree["ticket"].(string)) < 20 || tree["address"] != "http://127.0.0.1:1/" {
-		t.Errorf("%v", tree)
+		t.Error(tree)
 	}
 	if me := h.tree("/v1/me"); me["uid"] != float64(os.Geteuid()) {
 		t.Errorf("the kernel says %v", me)

@@ -31,25 +31,27 @@ func TestStale(t *testing.T) {
 		{"not from the owner", Hiding{Level: 2, GID: -1}, 1, true},
 		{"not from root", Hiding{Level: 2, GID: -1}, 0, true},
 	} {
-		s := New(Options{
-			Feed: new(Feed), Ledger: ledger.New(ledger.Options{}), Hiding: func() Hiding { return c.hiding },
-			Stale: func() ([]model.Leftover, bool) { return []model.Leftover{left}, true },
+		t.Run(c.name, func(t *testing.T) {
+			s := New(Options{
+				Feed: new(Feed), Ledger: ledger.New(ledger.Options{}), Hiding: func() Hiding { return c.hiding },
+				Stale: func() ([]model.Leftover, bool) { return []model.Leftover{left}, true },
+			})
+			r := httptest.NewRequest(http.MethodGet, "/v1/stale", nil)
+			r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{uid: c.uid, exists: true}))
+			w := httptest.NewRecorder()
+			nethttp.Handler(s.handler()).ServeHTTP(w, r)
+			got, err := wire.DecodeStale(w.Body.Bytes())
+			if err != nil || len(got.Regions) != 1 {
+				t.Fatalf("%v: %s", err, w.Body)
+			}
+			g := &got.Regions[0]
+			if !g.Ghosts[0].Bytes[model.DRAM].Exactly(128) || g.Blocked == nil {
+				t.Errorf("%+v", g)
+			}
+			if known := g.Ghosts[0].Name == "python" && len(g.Blocked.PIDs) == 1; known != c.known {
+				t.Errorf("who it was is told: %v, want %v: %s", known, c.known, w.Body)
+			}
 		})
-		r := httptest.NewRequest(http.MethodGet, "/v1/stale", nil)
-		r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{uid: c.uid, exists: true}))
-		w := httptest.NewRecorder()
-		nethttp.Handler(s.handler()).ServeHTTP(w, r)
-		got, err := wire.DecodeStale(w.Body.Bytes())
-		if err != nil || len(got.Regions) != 1 {
-			t.Fatalf("%s: %v: %s", c.name, err, w.Body)
-		}
-		g := &got.Regions[0]
-		if !g.Ghosts[0].Bytes[model.DRAM].Exactly(128) || g.Blocked == nil {
-			t.Errorf("%s: %+v", c.name, g)
-		}
-		if known := g.Ghosts[0].Name == "python" && len(g.Blocked.PIDs) == 1; known != c.known {
-			t.Errorf("%s: who it was is told: %v, want %v: %s", c.name, known, c.known, w.Body)
-		}
 	}
 	s := New(Options{Feed: new(Feed), Ledger: ledger.New(ledger.Options{}), Stale: func() ([]model.Leftover, bool) { return nil, false }})
 	w := httptest.NewRecorder()

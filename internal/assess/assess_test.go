@@ -1,6 +1,7 @@
 package assess_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -111,12 +112,14 @@ func TestValue(t *testing.T) {
 	for k, want := range map[model.FactKind]model.Level{
 		model.FactTemperature: model.Warning, model.FactClock: model.Warning, model.FactPower: model.Fine, model.FactLinkGen: model.Fine,
 	} {
-		if got := a.Value(0, k); got != want {
-			t.Errorf("%s of device 0 is %v, want %v", k, got, want)
-		}
-		if got := a.Value(1, k); got != model.Fine {
-			t.Errorf("%s of device 1 is %v", k, got)
-		}
+		t.Run(fmt.Sprint(k), func(t *testing.T) {
+			if got := a.Value(0, k); got != want {
+				t.Errorf("%s of device 0 is %v, want %v", k, got, want)
+			}
+			if got := a.Value(1, k); got != model.Fine {
+				t.Errorf("%s of device 1 is %v", k, got)
+			}
+		})
 	}
 }
 
@@ -200,7 +203,7 @@ func TestStatesAreNotDamped(t *testing.T) {
 		}
 	})
 	if want := []model.ConditionKind{ok, hung, hung, ok, hung}; !slices.Equal(got, want) {
-		t.Errorf("%v", got)
+		t.Error(got)
 	}
 	if c := assess.Of(last).Device(0); !c.Since.Equal(last.Time.Add(-41 * time.Second)) {
 		t.Errorf("hung since %v", c.Since)
@@ -283,9 +286,11 @@ func TestThresholds(t *testing.T) {
 		"clock":  {SlowClock: 1.1, AtLimit: 1, MemoryFull: 1},
 		"memory": {SlowClock: 1, AtLimit: 1},
 	} {
-		if bad.Check() == nil {
-			t.Errorf("%s: %+v is accepted", name, bad)
-		}
+		t.Run(name, func(t *testing.T) {
+			if bad.Check() == nil {
+				t.Errorf("%+v is accepted", bad)
+			}
+		})
 	}
 	if err := assess.Default().Check(); err != nil {
 		t.Error(err)

@@ -1,6 +1,7 @@
 package assess_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -85,9 +86,11 @@ func TestOnChip(t *testing.T) {
 	for k, want := range map[model.ConditionKind]string{
 		model.ConditionMemoryFailed: "module 1", model.ConditionMemoryErrors: "module 2", model.ConditionThrottled: "throttled by software",
 	} {
-		if !strings.Contains(got[k], want) || strings.HasSuffix(got[k], "→ ") {
-			t.Errorf("%s: %q", k, got[k])
-		}
+		t.Run(fmt.Sprint(k), func(t *testing.T) {
+			if !strings.Contains(got[k], want) || strings.HasSuffix(got[k], "→ ") {
+				t.Errorf("%q", got[k])
+			}
+		})
 	}
 	d.Telemetry.State = model.TelemetryStalled
 	if _, ok := assess.Of(s).Find(0, model.ConditionReadStalled); !ok {

@@ -1,6 +1,7 @@
 package blocks
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -52,10 +53,12 @@ func TestRefused(t *testing.T) {
 		{model.L1, Request{Bytes: 64}, ""},
 		{model.L1, Request{Page: 64, Shards: 5, ShardPages: 1}, TooManyShards},
 	} {
-		l := NewList(Geometry{Pool: c.pool, Banks: 4, Base: 64, Capacity: 1024, Align: 64, Smallest: 64}, FromStart)
-		if f, known := l.Fits(c.r); !known || f.Refused != c.want || f.Fits != (c.want == "") {
-			t.Errorf("%s %+v: %+v, want %q", c.pool, c.r, f, c.want)
-		}
+		t.Run(fmt.Sprintf("%s, %d shards", c.pool, c.r.Shards), func(t *testing.T) {
+			l := NewList(Geometry{Pool: c.pool, Banks: 4, Base: 64, Capacity: 1024, Align: 64, Smallest: 64}, FromStart)
+			if f, known := l.Fits(c.r); !known || f.Refused != c.want || f.Fits != (c.want == "") {
+				t.Errorf("%s %+v: %+v, want %q", c.pool, c.r, f, c.want)
+			}
+		})
 	}
 }
 
@@ -66,9 +69,11 @@ func TestFits(t *testing.T) {
 	l.Alloc(Block{Addr: 1024, Size: 64})
 	want := Space{Free: 128 + 704, Largest: 704, Holes: 2}
 	for bytes, fits := range map[uint64]bool{1: true, 2 * 704: true, 2*704 + 1: false} {
-		f, known := l.Fits(Request{Bytes: bytes})
-		if !known || f.Fits != fits || f.Space != want {
-			t.Errorf("%d bytes: %+v %v", bytes, f, known)
-		}
+		t.Run(fmt.Sprint(bytes), func(t *testing.T) {
+			f, known := l.Fits(Request{Bytes: bytes})
+			if !known || f.Fits != fits || f.Space != want {
+				t.Errorf("%d bytes: %+v %v", bytes, f, known)
+			}
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package blocks
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -17,10 +18,12 @@ func TestTensorRequest(t *testing.T) {
 		{Tensor{Shape: []uint64{7, 100}, Type: "float32", Layout: "row_major"}, 7 * 400, 400},
 		{Tensor{Shape: []uint64{100}, Type: "uint8", Layout: "row_major"}, 100, 100},
 	} {
-		r, err := c.tensor.Request()
-		if err != nil || r.Bytes != c.bytes || r.Page != c.page {
-			t.Errorf("%+v: %+v %v", c.tensor, r, err)
-		}
+		t.Run(fmt.Sprint(c.tensor.Shape), func(t *testing.T) {
+			r, err := c.tensor.Request()
+			if err != nil || r.Bytes != c.bytes || r.Page != c.page {
+				t.Errorf("%+v: %+v %v", c.tensor, r, err)
+			}
+		})
 	}
 	for _, bad := range []Tensor{
 		{Shape: nil, Type: "bfloat16", Layout: "tile"},
@@ -30,9 +33,11 @@ func TestTensorRequest(t *testing.T) {
 		{Shape: []uint64{1 << 40, 1 << 40, 1 << 40}, Type: "bfloat16", Layout: "tile"},
 		{Shape: []uint64{1 << 62}, Type: "uint32", Layout: "row_major"},
 	} {
-		if r, err := bad.Request(); err == nil {
-			t.Errorf("%+v is accepted: %+v", bad, r)
-		}
+		t.Run(fmt.Sprintf("%v %s %s", bad.Shape, bad.Type, bad.Layout), func(t *testing.T) {
+			if r, err := bad.Request(); err == nil {
+				t.Errorf("%+v is accepted: %+v", bad, r)
+			}
+		})
 	}
 }
 
@@ -66,16 +71,20 @@ func TestShards(t *testing.T) {
 		{"parts of rows", over(rows("bfloat16", 1, 1, 8, 800), 1, 8), 8, 1664},
 		{"tiles of bytes", over(Tensor{Shape: []uint64{1, 1, 256, 64}, Type: "bfloat8_b", Layout: "tile"}, 8, 1), 8, 2176},
 	} {
-		r, err := c.tensor.Request()
-		if got, _ := l1.Need(r); err != nil || r.Shards != c.shards || got != c.bank {
-			t.Errorf("%s: %+v takes %d of each core, %v; want %d shards, %d", c.name, r, got, err, c.shards, c.bank)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			r, err := c.tensor.Request()
+			if got, _ := l1.Need(r); err != nil || r.Shards != c.shards || got != c.bank {
+				t.Errorf("%+v takes %d of each core, %v; want %d shards, %d", r, got, err, c.shards, c.bank)
+			}
+		})
 	}
 	for _, bad := range []Shard{{20, 64}, {32, 0}, {512, 64}, {32, 128}} {
-		x := tiles(1, 1, 256, 64)
-		x.Shard = bad
-		if r, err := x.Request(); err == nil {
-			t.Errorf("a shard of %v is accepted: %+v", bad, r)
-		}
+		t.Run(fmt.Sprint(bad), func(t *testing.T) {
+			x := tiles(1, 1, 256, 64)
+			x.Shard = bad
+			if r, err := x.Request(); err == nil {
+				t.Errorf("a shard of %v is accepted: %+v", bad, r)
+			}
+		})
 	}
 }

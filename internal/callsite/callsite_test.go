@@ -1,6 +1,8 @@
 package callsite
 
 import (
+	"fmt"
+	"path"
 	"slices"
 	"testing"
 
@@ -27,13 +29,15 @@ func TestWhere(t *testing.T) {
 		{[]string{"<frozen runpy>", own}, own},
 		{[]string{"/opt/lib/libx.so.3", "<frozen runpy>"}, "<frozen runpy>"},
 	} {
-		var stack []ledgerfile.Frame
-		for _, file := range tt.stack {
-			stack = append(stack, ledgerfile.Frame{File: file})
-		}
-		if f, ok := Where(stack); f.File != tt.want || ok != (len(stack) > 0) {
-			t.Errorf("%q: %q, %v", tt.stack, f.File, ok)
-		}
+		t.Run(fmt.Sprintf("%s of %d", path.Base(tt.want), len(tt.stack)), func(t *testing.T) {
+			var stack []ledgerfile.Frame
+			for _, file := range tt.stack {
+				stack = append(stack, ledgerfile.Frame{File: file})
+			}
+			if f, ok := Where(stack); f.File != tt.want || ok != (len(stack) > 0) {
+				t.Errorf("%q: %q, %v", tt.stack, f.File, ok)
+			}
+		})
 	}
 }
 

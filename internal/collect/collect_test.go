@@ -61,21 +61,23 @@ func TestHiddenDescriptors(t *testing.T) {
 		{"no list, unseen", []model.Reading[[]int]{noList, noList}, model.Value(3), []model.Process{use(model.Running, 0, 1)}, []int{0, 0}, 2},
 		{"no list, one device", []model.Reading[[]int]{noList}, model.Value(3), nil, []int{3}, 0},
 	} {
-		s := &model.Snapshot{Processes: c.processes}
-		sweep := kmd.Sweep{OpenFDs: c.count}
-		for i, o := range c.openers {
-			s.Devices = append(s.Devices, model.Device{Index: i})
-			sweep.Found = append(sweep.Found, kmd.Found{Device: s.Devices[i], Openers: o})
-		}
-		countHidden(s, sweep)
-		for i, want := range c.devices {
-			if got := s.Devices[i].HiddenFDs; got != want {
-				t.Errorf("%s: device %d has %d hidden descriptors, want %d", c.name, i, got, want)
+		t.Run(c.name, func(t *testing.T) {
+			s := &model.Snapshot{Processes: c.processes}
+			sweep := kmd.Sweep{OpenFDs: c.count}
+			for i, o := range c.openers {
+				s.Devices = append(s.Devices, model.Device{Index: i})
+				sweep.Found = append(sweep.Found, kmd.Found{Device: s.Devices[i], Openers: o})
 			}
-		}
-		if s.Host.HiddenFDs != c.host {
-			t.Errorf("%s: %d hidden descriptors of no known device, want %d", c.name, s.Host.HiddenFDs, c.host)
-		}
+			countHidden(s, sweep)
+			for i, want := range c.devices {
+				if got := s.Devices[i].HiddenFDs; got != want {
+					t.Errorf("device %d has %d hidden descriptors, want %d", i, got, want)
+				}
+			}
+			if s.Host.HiddenFDs != c.host {
+				t.Errorf("%d hidden descriptors of no known device, want %d", s.Host.HiddenFDs, c.host)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/blocks"
@@ -97,18 +98,20 @@ func TestOccupiedOfDevice(t *testing.T) {
 		"one only accounts": {held(6, 21, 5), "absent"},
 		"one is empty":      {held(6, 21, 0), "768"},
 	} {
-		source := model.FromShm
-		if c.other.Pools != nil {
-			source = model.FromUprobe
-		}
-		s := lab(runs(5, 0), runs(6, 0))
-		newJoin(s, []claim.Set{
-			{Source: model.FromUprobe, Held: []claim.Held{watchedAt(5, 20, 700, 768)}},
-			{Source: source, Held: []claim.Held{c.other}},
-		}, at).run()
-		if got := formatBytes(s.Devices[0].Memory.Pools[model.DRAM].Occupied); got != c.want {
-			t.Errorf("%s: occupied %s, want %s", name, got, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			source := model.FromShm
+			if c.other.Pools != nil {
+				source = model.FromUprobe
+			}
+			s := lab(runs(5, 0), runs(6, 0))
+			newJoin(s, []claim.Set{
+				{Source: model.FromUprobe, Held: []claim.Held{watchedAt(5, 20, 700, 768)}},
+				{Source: source, Held: []claim.Held{c.other}},
+			}, at).run()
+			if got := formatBytes(s.Devices[0].Memory.Pools[model.DRAM].Occupied); got != c.want {
+				t.Errorf("occupied %s, want %s", got, c.want)
+			}
+		})
 	}
 }
 
@@ -173,12 +176,14 @@ func TestOthersOnly(t *testing.T) {
 		"and a hidden one": {[]claim.Set{other, region}, 1, "partial absent users_hidden"},
 		"nothing is known": {[]claim.Set{region}, 0, "partial absent nothing_known"},
 	} {
-		s := lab(runs(6, 1))
-		s.Devices[1].HiddenFDs = c.hidden
-		newJoin(s, c.sets, at).run()
-		if got := formatMemory(&s.Devices[1].Memory); got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			s := lab(runs(6, 1))
+			s.Devices[1].HiddenFDs = c.hidden
+			newJoin(s, c.sets, at).run()
+			if got := formatMemory(&s.Devices[1].Memory); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
 	}
 }
 
@@ -236,9 +241,11 @@ func TestBelieve(t *testing.T) {
 		{"a ledger begun late", []Allocators{{Source: model.FromTrack, Process: late}, {Source: model.FromUprobe, Process: whole}}, model.FromUprobe},
 		{"both late", []Allocators{{Source: model.FromUprobe, Process: late}, {Source: model.FromTrack, Process: late}}, model.FromTrack},
 	} {
-		if got, ok := Believe(c.list...); got.Source != c.want || ok != (c.want != "") {
-			t.Errorf("%s: %q %v, want %q", c.name, got.Source, ok, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got, ok := Believe(c.list...); got.Source != c.want || ok != (c.want != "") {
+				t.Errorf("%q %v, want %q", got.Source, ok, c.want)
+			}
+		})
 	}
 }
 
@@ -249,11 +256,13 @@ func TestShutOut(t *testing.T) {
 	shut.Chip, shut.Why.Chip = 40, 40 // of device 2
 	set := claim.Set{Source: model.FromShm, Silent: []claim.Silent{silent(5, model.NotAttached), shut}, Chips: []claim.Chip{{ID: 40, Why: model.Known}}}
 	for device, want := range map[int]string{1: "absent absent not_attached", 2: "partial absent chip_inferred shut_out"} {
-		s := lab(runs(5, device))
-		newJoin(s, []claim.Set{set}, at).run()
-		if got := formatMemory(&s.Devices[device].Memory); got != want {
-			t.Errorf("device %d: %s, want %s", device, got, want)
-		}
+		t.Run(fmt.Sprint(device), func(t *testing.T) {
+			s := lab(runs(5, device))
+			newJoin(s, []claim.Set{set}, at).run()
+			if got := formatMemory(&s.Devices[device].Memory); got != want {
+				t.Errorf("device %d: %s, want %s", device, got, want)
+			}
+		})
 	}
 }
 

@@ -428,11 +428,13 @@ func TestNumbers(t *testing.T) {
 		"container, own numbers":   {open: []int{1}, visible: "0", want: chipAt{1, 0}},
 		"visible and open, agreed": {open: []int{1}, visible: "2", want: chipAt{1, 0}},
 	} {
-		s := lab(runs(10, c.open...))
-		j := newJoin(s, nil, at)
-		if got := j.locate(&claim.Chip{ByNumber: true, Number: c.number, Visible: c.visible}, &s.Processes[0]); got != c.want {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			s := lab(runs(10, c.open...))
+			j := newJoin(s, nil, at)
+			if got := j.locate(&claim.Chip{ByNumber: true, Number: c.number, Visible: c.visible}, &s.Processes[0]); got != c.want {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
 	}
 }
 
@@ -442,8 +444,10 @@ func TestMayDescribe(t *testing.T) {
 	user.UID, idler.UID = model.Value(70001), model.Value(70002)
 	s := lab(user, idler)
 	for uid, want := range map[int]bool{0: true, os.Geteuid(): true, 70001: true, 70002: false, 70003: false} {
-		if got := mayDescribe(s, uid); got != want {
-			t.Errorf("uid %d: %v, want %v", uid, got, want)
-		}
+		t.Run(fmt.Sprint(uid), func(t *testing.T) {
+			if got := mayDescribe(s, uid); got != want {
+				t.Errorf("uid %d: %v, want %v", uid, got, want)
+			}
+		})
 	}
 }

@@ -17,31 +17,34 @@ func TestDistance(t *testing.T) {
 	at := func(node int) *model.Device { return &model.Device{NUMANode: model.Value(node)} }
 	nowhere := &model.Device{}
 	for _, c := range []struct {
+		name   string
 		a, b   *model.Device
 		pa, pb string
 		want   model.Distance
 	}{
-		{at(0), at(0), "pci0000:00/0000:00:01.0/0000:01:00.0", "pci0000:00/0000:00:02.0/0000:02:00.0", model.HostBridge},
-		{at(0), at(0), "pci0000:00/0000:00:01.0/0000:01:00.0", "pci0000:40/0000:40:01.0/0000:41:00.0", model.SameNode},
-		{at(0), at(1), "pci0000:00/0000:00:01.0/0000:01:00.0", "pci0000:40/0000:40:01.0/0000:41:00.0", model.AcrossNodes},
-		{at(0), nowhere, "pci0000:00/0000:00:01.0/0000:01:00.0", "pci0000:40/0000:40:01.0/0000:41:00.0", model.UnknownLength},
-		{at(0), at(0), "pci0000:00/p/up/down1/a", "pci0000:00/p/up/down2/b", model.OneSwitch},
-		{at(0), at(0), "pci0000:00/p/a", "pci0000:00/p/b", model.OneSwitch}, // two functions of a card
-		{at(0), at(0), "pci0000:00/p/up/down1/up/down1/a", "pci0000:00/p/up/down2/b", model.Switches},
-		{at(0), at(0), "", "pci0000:00/p/up/down2/b", model.UnknownLength},
+		{"one host bridge", at(0), at(0), "pci0000:00/0000:00:01.0/0000:01:00.0", "pci0000:00/0000:00:02.0/0000:02:00.0", model.HostBridge},
+		{"two host bridges", at(0), at(0), "pci0000:00/0000:00:01.0/0000:01:00.0", "pci0000:40/0000:40:01.0/0000:41:00.0", model.SameNode},
+		{"another node", at(0), at(1), "pci0000:00/0000:00:01.0/0000:01:00.0", "pci0000:40/0000:40:01.0/0000:41:00.0", model.AcrossNodes},
+		{"unknown node", at(0), nowhere, "pci0000:00/0000:00:01.0/0000:01:00.0", "pci0000:40/0000:40:01.0/0000:41:00.0", model.UnknownLength},
+		{"one switch", at(0), at(0), "pci0000:00/p/up/down1/a", "pci0000:00/p/up/down2/b", model.OneSwitch},
+		{"one card", at(0), at(0), "pci0000:00/p/a", "pci0000:00/p/b", model.OneSwitch}, // two functions of a card
+		{"two switches", at(0), at(0), "pci0000:00/p/up/down1/up/down1/a", "pci0000:00/p/up/down2/b", model.Switches},
+		{"unknown path", at(0), at(0), "", "pci0000:00/p/up/down2/b", model.UnknownLength},
 	} {
-		split := func(s string) []string {
-			if s == "" {
-				return nil
+		t.Run(c.name, func(t *testing.T) {
+			split := func(s string) []string {
+				if s == "" {
+					return nil
+				}
+				return strings.Split(s, "/")
 			}
-			return strings.Split(s, "/")
-		}
-		if got := distance(c.a, c.b, split(c.pa), split(c.pb)); got != c.want {
-			t.Errorf("%s and %s: %s, want %s", c.pa, c.pb, got, c.want)
-		}
-		if got := distance(c.b, c.a, split(c.pb), split(c.pa)); got != c.want {
-			t.Errorf("%s and %s: %s, want %s", c.pb, c.pa, got, c.want)
-		}
+			if got := distance(c.a, c.b, split(c.pa), split(c.pb)); got != c.want {
+				t.Errorf("%s and %s: %s, want %s", c.pa, c.pb, got, c.want)
+			}
+			if got := distance(c.b, c.a, split(c.pb), split(c.pa)); got != c.want {
+				t.Errorf("%s and %s: %s, want %s", c.pb, c.pa, got, c.want)
+			}
+		})
 	}
 }
 

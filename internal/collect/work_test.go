@@ -326,9 +326,11 @@ func TestOperations(t *testing.T) {
 
 func TestNoProfiler(t *testing.T) {
 	for release, want := range map[string]bool{"0.70.1": true, "0.65.0": true, "0.71.2": false, "0.81.1": false, "": false, "1.2.0": false, "main": false} {
-		if hasNoProfiler(release) != want {
-			t.Errorf("%q: %v", release, !want)
-		}
+		t.Run(release, func(t *testing.T) {
+			if hasNoProfiler(release) != want {
+				t.Errorf("%q: %v", release, !want)
+			}
+		})
 	}
 }
 

@@ -156,11 +156,13 @@ func TestSettled(t *testing.T) {
 		{"a thread waits", claim.Work{Programs: 1}, &model.HostWork{WaitingSince: workStart}, false},
 		{"the host is not watched", claim.Work{Programs: 1}, nil, false},
 	} {
-		if c.chip.At.IsZero() {
-			c.chip.At = workStart.Add(time.Minute)
-		}
-		if got := isSettled(&c.chip, c.host); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if c.chip.At.IsZero() {
+				c.chip.At = workStart.Add(time.Minute)
+			}
+			if got := isSettled(&c.chip, c.host); got != c.want {
+				t.Error(got)
+			}
+		})
 	}
 }

@@ -28,18 +28,21 @@ func env(pairs ...string) func(string) string {
 
 func TestPath(t *testing.T) {
 	for _, c := range []struct {
+		name string
 		env  func(string) string
 		want string
 	}{
-		{env("HOME", "/home/u"), "/home/u/.config/ttmon/config.toml"},
-		{env("HOME", "/home/u", "XDG_CONFIG_HOME", "/x"), "/x/ttmon/config.toml"},
-		{env("HOME", "/home/u", "XDG_CONFIG_HOME", "relative"), "/home/u/.config/ttmon/config.toml"},
-		{env("HOME", "/home/u", "TTMON_CONFIG", "/tmp/c.toml"), "/tmp/c.toml"},
-		{noEnv, ""},
+		{"home", env("HOME", "/home/u"), "/home/u/.config/ttmon/config.toml"},
+		{"XDG_CONFIG_HOME", env("HOME", "/home/u", "XDG_CONFIG_HOME", "/x"), "/x/ttmon/config.toml"},
+		{"relative XDG_CONFIG_HOME", env("HOME", "/home/u", "XDG_CONFIG_HOME", "relative"), "/home/u/.config/ttmon/config.toml"},
+		{"TTMON_CONFIG", env("HOME", "/home/u", "TTMON_CONFIG", "/tmp/c.toml"), "/tmp/c.toml"},
+		{"no home", noEnv, ""},
 	} {
-		if got := Path(c.env); got != c.want {
-			t.Errorf("Path = %q, want %q", got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := Path(c.env); got != c.want {
+				t.Errorf("Path = %q, want %q", got, c.want)
+			}
+		})
 	}
 }
 
@@ -71,10 +74,12 @@ func TestParseErrors(t *testing.T) {
 		{"[top\n", "line 1, column 5:"},
 		{"[display]\nmouse = 'yes'\n", "line 2, column 9:"},
 	} {
-		_, err := Parse([]byte(c.in))
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("Parse(%q): error %v, want it to contain %q", c.in, err, c.want)
-		}
+		t.Run(c.in, func(t *testing.T) {
+			_, err := Parse([]byte(c.in))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Parse(%q): error %v, want it to contain %q", c.in, err, c.want)
+			}
+		})
 	}
 }
 

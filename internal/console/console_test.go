@@ -2,6 +2,7 @@ package console
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -53,7 +54,7 @@ func TestWriteFile(t *testing.T) {
 	}
 	failure := errors.New("half way")
 	if err := write("half", failure); !errors.Is(err, failure) {
-		t.Errorf("%v", err)
+		t.Error(err)
 	}
 	b, err := os.ReadFile(name)
 	st, statErr := os.Stat(name)
@@ -67,9 +68,11 @@ func TestWriteFile(t *testing.T) {
 
 func TestFileError(t *testing.T) {
 	for err, code := range map[error]int{os.ErrPermission: exit.Denied, io.ErrShortWrite: exit.Internal} {
-		if e, ok := errors.AsType[*exit.Error](FileError(err)); !ok || e.Code != code {
-			t.Errorf("%v: %v", err, e)
-		}
+		t.Run(fmt.Sprint(err), func(t *testing.T) {
+			if e, ok := errors.AsType[*exit.Error](FileError(err)); !ok || e.Code != code {
+				t.Error(e)
+			}
+		})
 	}
 }
 
@@ -99,9 +102,11 @@ func TestTextOptions(t *testing.T) {
 
 func TestASCIILocale(t *testing.T) {
 	for env, want := range map[string]bool{"": false, "C": true, "POSIX": true, "en_US.UTF-8": false, "C.utf8": false, "de_DE.ISO-8859-1": true} {
-		if got := ASCIILocale(func(string) string { return env }); got != want {
-			t.Errorf("%q: %v", env, got)
-		}
+		t.Run(env, func(t *testing.T) {
+			if got := ASCIILocale(func(string) string { return env }); got != want {
+				t.Errorf("%q: %v", env, got)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"fmt"
 	"runtime"
 	"testing"
 )
@@ -14,11 +15,13 @@ func TestUseFewCores(t *testing.T) {
 		{"", 1, 1},
 		{"8", 8, 8},
 	} {
-		t.Setenv("GOMAXPROCS", tt.given)
-		before := runtime.GOMAXPROCS(tt.there)
-		UseFewCores()
-		if got := runtime.GOMAXPROCS(before); got != tt.want {
-			t.Errorf("GOMAXPROCS=%q on %d cores: %d, want %d", tt.given, tt.there, got, tt.want)
-		}
+		t.Run(fmt.Sprintf("%q, %d cores", tt.given, tt.there), func(t *testing.T) {
+			t.Setenv("GOMAXPROCS", tt.given)
+			before := runtime.GOMAXPROCS(tt.there)
+			UseFewCores()
+			if got := runtime.GOMAXPROCS(before); got != tt.want {
+				t.Errorf("GOMAXPROCS=%q on %d cores: %d, want %d", tt.given, tt.there, got, tt.want)
+			}
+		})
 	}
 }

@@ -143,8 +143,10 @@ func TestLogOnAFullDisk(t *testing.T) {
 
 func TestPriorities(t *testing.T) {
 	for level, want := range map[slog.Level]int{slog.LevelDebug: 7, slog.LevelInfo: 6, slog.LevelWarn: 4, slog.LevelError: 3} {
-		if got := priority(level); got != want {
-			t.Errorf("%v: %d, want %d", level, got, want)
-		}
+		t.Run(fmt.Sprint(level), func(t *testing.T) {
+			if got := priority(level); got != want {
+				t.Errorf("%d, want %d", got, want)
+			}
+		})
 	}
 }

@@ -15,13 +15,15 @@ import (
 func TestNoDriver(t *testing.T) {
 	empty := t.TempDir()
 	for _, args := range [][]string{{"smi"}, {"smi", "-L"}, {"smi", "-q"}, {"smi", "--query-device=index", "--format=csv"}, {"smi", "-s", "--snapshot_no_tty"}} {
-		r := finish(t, exec.Command(filepath.Join(bin, "ttmon"), append(args, "--root", empty)...))
-		if r.code != 9 || !strings.Contains(r.err, "driver") || !strings.Contains(r.err, "ttmon-sim") || strings.Count(r.err, "\n") != 1 {
-			t.Errorf("%v: exit code %d, want 9; it said %q", args, r.code, r.err)
-		}
-		if r.out != "" {
-			t.Errorf("%v without a driver printed:\n%s", args, r.out)
-		}
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			r := finish(t, exec.Command(filepath.Join(bin, "ttmon"), append(args, "--root", empty)...))
+			if r.code != 9 || !strings.Contains(r.err, "driver") || !strings.Contains(r.err, "ttmon-sim") || strings.Count(r.err, "\n") != 1 {
+				t.Errorf("exit code %d, want 9; it said %q", r.code, r.err)
+			}
+			if r.out != "" {
+				t.Errorf("%v without a driver printed:\n%s", args, r.out)
+			}
+		})
 	}
 }
 
@@ -49,15 +51,17 @@ func TestBadArguments(t *testing.T) {
 		{[]string{"smy"}, 2, []string{"smy", "smi"}},
 		{[]string{"smi", "--reset", "0"}, 3, []string{"reset"}},
 	} {
-		r := runIn(t, h, c.args...)
-		if r.code != c.code || strings.Count(r.err, "\n") != 1 || r.out != "" {
-			t.Errorf("%v: exit code %d, want %d and one line; out %q, err %q", c.args, r.code, c.code, r.out, r.err)
-		}
-		for _, word := range c.says {
-			if !strings.Contains(r.err, word) {
-				t.Errorf("%v: %q does not name %q", c.args, r.err, word)
+		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
+			r := runIn(t, h, c.args...)
+			if r.code != c.code || strings.Count(r.err, "\n") != 1 || r.out != "" {
+				t.Errorf("exit code %d, want %d and one line; out %q, err %q", r.code, c.code, r.out, r.err)
 			}
-		}
+			for _, word := range c.says {
+				if !strings.Contains(r.err, word) {
+					t.Errorf("%q does not name %q", r.err, word)
+				}
+			}
+		})
 	}
 }
 
@@ -121,9 +125,11 @@ func TestSaysSimulated(t *testing.T) {
 		t.Error("the snapshot does not say that it is simulated")
 	}
 	for _, args := range [][]string{{"smi"}, {"smi", "-q"}, {"smi", "-L"}, {"smi", "--query-device=simulated", "--format=csv,noheader"}} {
-		if r := runIn(t, h, args...); !strings.Contains(strings.ToLower(r.out+r.err), "simulated") && !strings.Contains(r.out, "yes") && !strings.Contains(r.out, "true") {
-			t.Errorf("%v does not say that the host is simulated:\n%s", args, r.out)
-		}
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			if r := runIn(t, h, args...); !strings.Contains(strings.ToLower(r.out+r.err), "simulated") && !strings.Contains(r.out, "yes") && !strings.Contains(r.out, "true") {
+				t.Errorf("%v does not say that the host is simulated:\n%s", args, r.out)
+			}
+		})
 	}
 }
 

@@ -153,8 +153,10 @@ func TestHistoryAndEvents(t *testing.T) {
 		"no device":          {"events", "-i", "9"},
 		"parse error":        {"history", "sum("},
 	} {
-		if got := runIn(t, h, append(args, "--daemon", d.api)...); got.code == 0 || !strings.Contains(got.err, want) {
-			t.Errorf("%q: %+v, want %q", args, got, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			if got := runIn(t, h, append(args, "--daemon", d.api)...); got.code == 0 || !strings.Contains(got.err, want) {
+				t.Errorf("%q: %+v, want %q", args, got, want)
+			}
+		})
 	}
 }

@@ -53,9 +53,11 @@ func TestDispatch(t *testing.T) {
 		t.Errorf("%+v, %+v", one.Work, one.Telemetry.Dispatch)
 	}
 	for _, args := range [][]string{{"smi", "-q"}, {"smi", "--json"}} {
-		if r := runIn(t, h, append(args, "--daemon", d.api)...); !strings.Contains(r.out, model.WorkDispatch.Why()) {
-			t.Errorf("%v does not say why:\n%s", args, r.out)
-		}
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			if r := runIn(t, h, append(args, "--daemon", d.api)...); !strings.Contains(r.out, model.WorkDispatch.Why()) {
+				t.Errorf("%v does not say why:\n%s", args, r.out)
+			}
+		})
 	}
 	ctl(t, h, "dispatch", "0", "0.5")
 	d.until("they agree again", root, func(s *model.Snapshot) bool {

@@ -108,7 +108,9 @@ func TestDeadChip(t *testing.T) {
 		"temperature": d.Temperature, "power": d.Power, "voltage": d.Voltage, "current": d.Current,
 		"clock": d.AICLK, "fan": d.Fan, "rate": d.PCIe.ToDeviceRate,
 	} {
-		wantMissing(t, what+" of a dead chip", r, model.Hung)
+		t.Run(what, func(t *testing.T) {
+			wantMissing(t, what+" of a dead chip", r, model.Hung)
+		})
 	}
 	wantState(t, device(t, s, 1), model.StateOK)
 	r := runIn(t, h, "smi")
@@ -132,9 +134,11 @@ func TestDeadWhenBound(t *testing.T) {
 		t.Errorf("reason %+v", d.StateReason)
 	}
 	for what, r := range map[string]model.Reading[int]{"generation": d.PCIe.Gen, "highest generation": d.PCIe.GenMax, "width": d.PCIe.Width} {
-		if r.Known() {
-			t.Errorf("%s of a dead chip: %d", what, r.V)
-		}
+		t.Run(what, func(t *testing.T) {
+			if r.Known() {
+				t.Errorf("%s of a dead chip: %d", what, r.V)
+			}
+		})
 	}
 	wantState(t, device(t, s, 1), model.StateOK)
 
@@ -185,7 +189,9 @@ func TestHungFirmware(t *testing.T) {
 		t.Errorf("reason %+v, age %v", d.StateReason, d.HeartbeatAge.V)
 	}
 	for what, r := range map[string]model.Reading[float64]{"temperature": d.Temperature, "power": d.Power, "clock": d.AICLK} {
-		wantMissing(t, what+" of firmware that stopped", r, model.Stale)
+		t.Run(what, func(t *testing.T) {
+			wantMissing(t, what+" of firmware that stopped", r, model.Stale)
+		})
 	}
 	wantState(t, device(t, s, 0), model.StateOK)
 	// One sample cannot see it, and says so.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -323,8 +324,10 @@ func TestHarm(t *testing.T) {
 		`12 --- SIGURG {si_signo=SIGURG, si_code=SI_TKILL, si_pid=12, si_uid=0} ---`:       false,
 		`12 execve("/tmp/bin/ttmon", ["/tmp/bin/ttmon", "smi"], 0x7ffe /* 20 vars */) = 0`: false,
 	} {
-		if why := harm(line, "/tmp/own/out"); (why != "") != bad {
-			t.Errorf("%s: %q", line, why)
-		}
+		t.Run(fmt.Sprintf("%.90s", line), func(t *testing.T) {
+			if why := harm(line, "/tmp/own/out"); (why != "") != bad {
+				t.Errorf("%s: %q", line, why)
+			}
+		})
 	}
 }

@@ -106,9 +106,11 @@ func TestLedgerOfARealUser(t *testing.T) {
 		return string(out)
 	}
 	for uid, sees := range map[int]bool{65534: true, 65533: false, 0: true} {
-		if out := look(uid); strings.Contains(out, "kv-cache") != sees {
-			t.Errorf("user %d sees it: want %v\n%s", uid, sees, out)
-		}
+		t.Run(fmt.Sprint(uid), func(t *testing.T) {
+			if out := look(uid); strings.Contains(out, "kv-cache") != sees {
+				t.Errorf("user %d sees it: want %v\n%s", uid, sees, out)
+			}
+		})
 	}
 }
 
@@ -141,7 +143,7 @@ func TestNativeStacksOnTTNN(t *testing.T) {
 	var report runreport.Report
 	read(t, filepath.Join(dir, "a.json"), func(b []byte) error { return json.Unmarshal(b, &report) })
 	if len(report.Chips) != 1 {
-		t.Fatalf("%s", got.errors)
+		t.Fatal(got.errors)
 	}
 	places := 0
 	for _, pool := range report.Chips[0].Pools {

@@ -140,10 +140,12 @@ func TestMetalWorkloads(t *testing.T) {
 	wantBytes(t, "TRACE of both", device(t, s, 0).Memory.Pools[model.Trace].Used, 10<<20)
 	wantBytes(t, "DRAM of the p150", device(t, s, 1).Memory.Pools[model.DRAM].Used, 4<<30)
 	for name, want := range map[string]uint64{"llama": 4 << 30, "boxed": 1 << 30, "other": 3 << 30} {
-		p := only(t, s, name)
-		wantBytes(t, "DRAM of "+name, p.Devices[0].Memory[model.DRAM], want)
-		if p.PID == 1 {
-			t.Errorf("%s has the host's init's pid", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			p := only(t, s, name)
+			wantBytes(t, "DRAM of "+name, p.Devices[0].Memory[model.DRAM], want)
+			if p.PID == 1 {
+				t.Errorf("%s has the host's init's pid", name)
+			}
+		})
 	}
 }

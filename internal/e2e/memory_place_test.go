@@ -122,8 +122,10 @@ func TestUnmatched(t *testing.T) {
 		t.Errorf("%+v on the n150", u)
 	}
 	for _, args := range [][]string{{"smi"}, {"smi", "-q"}} {
-		if r := runIn(t, c.host, args...); !strings.Contains(r.out, "4476187513037") || !strings.Contains(r.out, "3.0 GiB") {
-			t.Errorf("%v does not show the chip:\n%s", args, r.out)
-		}
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			if r := runIn(t, c.host, args...); !strings.Contains(r.out, "4476187513037") || !strings.Contains(r.out, "3.0 GiB") {
+				t.Errorf("%v does not show the chip:\n%s", args, r.out)
+			}
+		})
 	}
 }

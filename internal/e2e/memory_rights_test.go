@@ -45,10 +45,12 @@ func TestRights(t *testing.T) {
 	// They all have device 0 open and account elsewhere: it is root's alone.
 	s := snapshot(t, c.host)
 	for device, p := range map[int]*metal.Process{0: roots, 1: own, 2: shared} {
-		wantBytes(t, fmt.Sprintf("device %d as root", device), s.Device(device).Memory.Pools[model.DRAM].Used, uint64(1+device)<<20)
-		if chipUse(s, p.PID, id[device]) == nil {
-			t.Errorf("root does not see process %d on device %d", p.PID, device)
-		}
+		t.Run(fmt.Sprint("root, device ", device), func(t *testing.T) {
+			wantBytes(t, fmt.Sprintf("device %d as root", device), s.Device(device).Memory.Pools[model.DRAM].Used, uint64(1+device)<<20)
+			if chipUse(s, p.PID, id[device]) == nil {
+				t.Errorf("root does not see process %d on device %d", p.PID, device)
+			}
+		})
 	}
 	wantBytes(t, "unmatched as root", s.Unmatched[0].Memory.Pools[model.DRAM].Used, 1<<20)
 
@@ -58,28 +60,28 @@ func TestRights(t *testing.T) {
 		t.Fatalf("%v: %s", err, res.err)
 	}
 	for device, want := range map[int]model.Tracking{0: model.TrackDenied, 1: model.TrackOK, 2: model.TrackOK, 3: model.TrackOK} {
-		m := &s.Device(device).Memory
-		used := m.Pools[model.DRAM].Used
-		switch {
-		case want == model.TrackDenied:
-			wantNoBytes(t, fmt.Sprintf("device %d as nobody", device), used, model.Denied)
-			if !doubted(m.Doubts, model.RegionDenied) {
-				t.Errorf("device %d: %+v", device, m.Doubts)
+		t.Run(fmt.Sprint("nobody, device ", device), func(t *testing.T) {
+			m := &s.Device(device).Memory
+			used := m.Pools[model.DRAM].Used
+			switch {
+			case want == model.TrackDenied:
+				wantNoBytes(t, fmt.Sprintf("device %d as nobody", device), used, model.Denied)
+				if !doubted(m.Doubts, model.RegionDenied) {
+					t.Errorf("device %d: %+v", device, m.Doubts)
+				}
+			case device == 3:
+				wantBytes(t, "an unused device", used, 0)
+			default:
+				wantBytes(t, fmt.Sprintf("device %d as nobody", device), used, uint64(1+device)<<20)
 			}
-		case device == 3:
-			wantBytes(t, "an unused device", used, 0)
-		default:
-			wantBytes(t, fmt.Sprintf("device %d as nobody", device), used, uint64(1+device)<<20)
-		}
-		if m.Tracking != want {
-			t.Errorf("device %d as nobody: tracking %s (%+v), want %s", device, m.Tracking, m.Doubts, want)
-		}
+			if m.Tracking != want {
+				t.Errorf("device %d as nobody: tracking %s (%+v), want %s", device, m.Tracking, m.Doubts, want)
+			}
+		})
 	}
-	for pid, device := range map[int]int{roots.PID: 0} {
-		for _, u := range processOf(t, s, pid).Devices {
-			if u.Device == device {
-				wantNoBytes(t, "root's process as nobody", u.Memory[model.DRAM], model.Denied)
-			}
+	for _, u := range processOf(t, s, roots.PID).Devices {
+		if u.Device == 0 {
+			wantNoBytes(t, "root's process as nobody", u.Memory[model.DRAM], model.Denied)
 		}
 	}
 	if len(s.Unmatched) != 1 || s.Unmatched[0].Memory.Tracking != model.TrackDenied {
@@ -134,9 +136,11 @@ func TestNothingIsWritten(t *testing.T) {
 		t.Fatalf("%d files to look at, want 6", len(before))
 	}
 	for _, args := range memoryCommands {
-		if r := runIn(t, c.host, args...); r.code != 0 && r.code != exitTrouble {
-			t.Errorf("ttmon %v: exit code %d: %s", args, r.code, r.err)
-		}
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			if r := runIn(t, c.host, args...); r.code != 0 && r.code != exitTrouble {
+				t.Errorf("ttmon %v: exit code %d: %s", args, r.code, r.err)
+			}
+		})
 	}
 	w := watch(t, c.host)
 	w.next()

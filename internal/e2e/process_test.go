@@ -165,28 +165,30 @@ func TestOldDriverInAContainer(t *testing.T) {
 		"n150":       func(s *model.Snapshot) int { return s.Devices[0].HiddenFDs },
 		"n150,p150a": func(s *model.Snapshot) int { return s.Host.HiddenFDs },
 	} {
-		h := start(t, sim.Options{Boards: boards, Driver: "2.4.0"})
-		ctl(t, h, "run", "name=llama,devices=0,fds=2")
-		for _, how := range []string{"--json", "-c"} {
-			r := runProgram(t, h, "unshare", "--pid", "--fork", "--mount", "sh", "-c",
-				`mount -t proc proc /proc && exec "$1" smi "$2"`, "sh", filepath.Join(bin, "ttmon"), how)
-			if r.code != 0 {
-				t.Fatalf("exit code %d: %s", r.code, r.err)
-			}
-			if how == "-c" {
-				if !strings.Contains(r.out, "open 2 times") || strings.Contains(r.out, "no process uses") {
-					t.Errorf("%s: the table says\n%s", boards, r.out)
+		t.Run(boards, func(t *testing.T) {
+			h := start(t, sim.Options{Boards: boards, Driver: "2.4.0"})
+			ctl(t, h, "run", "name=llama,devices=0,fds=2")
+			for _, how := range []string{"--json", "-c"} {
+				r := runProgram(t, h, "unshare", "--pid", "--fork", "--mount", "sh", "-c",
+					`mount -t proc proc /proc && exec "$1" smi "$2"`, "sh", filepath.Join(bin, "ttmon"), how)
+				if r.code != 0 {
+					t.Fatalf("exit code %d: %s", r.code, r.err)
 				}
-				continue
+				if how == "-c" {
+					if !strings.Contains(r.out, "open 2 times") || strings.Contains(r.out, "no process uses") {
+						t.Errorf("the table says\n%s", r.out)
+					}
+					continue
+				}
+				s, err := wire.Decode([]byte(r.out))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n := where(s); n != 2 {
+					t.Errorf("%d hidden descriptors, want 2", n)
+				}
 			}
-			s, err := wire.Decode([]byte(r.out))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if n := where(s); n != 2 {
-				t.Errorf("%s: %d hidden descriptors, want 2", boards, n)
-			}
-		}
+		})
 	}
 }
 
@@ -233,15 +235,17 @@ func TestHostileNames(t *testing.T) {
 	h := start(t, sim.Options{Boards: "n150"})
 	ctl(t, h, "run", "name=evil\x1b[31m,cmd=evil \x1b]0;pwned\x07 \u202egnp.exe,devices=0")
 	for _, args := range [][]string{{"smi"}, {"smi", "-q"}, {"smi", "pmon", "-c", "1"}, {"smi", "--query-apps=process_name,cmdline", "--format=csv"}} {
-		r := runIn(t, h, args...)
-		for _, raw := range []string{"\x1b", "\x07", "\u202e"} {
-			if strings.Contains(r.out, raw) {
-				t.Errorf("%v shows a raw %q:\n%q", args, raw, r.out)
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			r := runIn(t, h, args...)
+			for _, raw := range []string{"\x1b", "\x07", "\u202e"} {
+				if strings.Contains(r.out, raw) {
+					t.Errorf("%v shows a raw %q:\n%q", args, raw, r.out)
+				}
 			}
-		}
-		if !strings.Contains(r.out, "evil") {
-			t.Errorf("%v does not show the process:\n%s", args, r.out)
-		}
+			if !strings.Contains(r.out, "evil") {
+				t.Errorf("%v does not show the process:\n%s", args, r.out)
+			}
+		})
 	}
 	if p := only(t, smi(t, h, 0), "evil\x1b[31m"); p.PID == 0 {
 		t.Error("the JSON lost the name")

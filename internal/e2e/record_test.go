@@ -232,8 +232,10 @@ func TestReplayOfAHost(t *testing.T) {
 		{[]string{"replay", file, "--at", "-500ms", "smi", "--query-device=index,name", "--format=csv"}, "1, p150a"},
 		{[]string{"replay", file, "mem", "--once"}, "n300"},
 	} {
-		if out := run(c.args...); !strings.Contains(out, c.want) {
-			t.Errorf("%v has no %q:\n%s", c.args, c.want, out)
-		}
+		t.Run(c.want, func(t *testing.T) {
+			if out := run(c.args...); !strings.Contains(out, c.want) {
+				t.Errorf("%v has no %q:\n%s", c.args, c.want, out)
+			}
+		})
 	}
 }

@@ -68,13 +68,15 @@ func TestRunIsTransparent(t *testing.T) {
 		"a wrong pool":   {[]string{"--max", "hbm=1G", "--", "true"}, 2, ""},
 		"its preload":    {[]string{"--", "sh", "-c", `case $LD_PRELOAD in *libttmon*) echo ours;; esac`}, 0, "ours\n"},
 	} {
-		got := ttmonRun(t, dir, nil, c.args...)
-		if got.code != c.code || got.out != c.out {
-			t.Errorf("%s: exit code %d, want %d; output %q, want %q\n%s", name, got.code, c.code, got.out, c.out, got.errors)
-		}
-		if c.code == 0 && got.errors != "" {
-			t.Errorf("%s: standard error is no terminal, and nothing was asked for: %q", name, got.errors)
-		}
+		t.Run(name, func(t *testing.T) {
+			got := ttmonRun(t, dir, nil, c.args...)
+			if got.code != c.code || got.out != c.out {
+				t.Errorf("exit code %d, want %d; output %q, want %q\n%s", got.code, c.code, got.out, c.out, got.errors)
+			}
+			if c.code == 0 && got.errors != "" {
+				t.Errorf("standard error is no terminal, and nothing was asked for: %q", got.errors)
+			}
+		})
 	}
 }
 

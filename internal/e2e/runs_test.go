@@ -140,18 +140,22 @@ func TestRuns(t *testing.T) {
 		"r1,":                                 {"--csv", "-i", "1", "--match", "train"},
 		"no run":                              {"--until", "1d"},
 	} {
-		if out := runIn(t, h, append([]string{"runs", "--daemon", d.api}, args...)...); out.code != 0 || !strings.Contains(out.out, want) {
-			t.Errorf("%q: no %q in %+v", args, want, out)
-		}
+		t.Run(want, func(t *testing.T) {
+			if out := runIn(t, h, append([]string{"runs", "--daemon", d.api}, args...)...); out.code != 0 || !strings.Contains(out.out, want) {
+				t.Errorf("%q: no %q in %+v", args, want, out)
+			}
+		})
 	}
 	// How it differs from another, for people and for CI.
 	if out := runIn(t, h, "diff", "r2", "r1", "--daemon", d.api); out.code != 0 || !strings.Contains(out.out, "dram.peak") || !strings.Contains(out.out, "left 2.0 GiB behind") {
 		t.Errorf("%+v", out)
 	}
 	for condition, code := range map[string]int{"left>0": 1, "left>3GiB": 0, "energy>+1kWh": 0, "trace.mean@7>0": 3, "what": 2} {
-		if out := runIn(t, h, "diff", "r2", "r1", "--fail-if", condition, "--daemon", d.api); out.code != code {
-			t.Errorf("%s: %+v, want %d", condition, out, code)
-		}
+		t.Run(condition, func(t *testing.T) {
+			if out := runIn(t, h, "diff", "r2", "r1", "--fail-if", condition, "--daemon", d.api); out.code != code {
+				t.Errorf("%+v, want %d", out, code)
+			}
+		})
 	}
 	if out := runIn(t, h, "diff", "r1", "--daemon", d.api); out.code != 6 || !strings.Contains(out.err, "first run of this command") {
 		t.Errorf("%+v", out)

@@ -19,10 +19,12 @@ func TestWholeHost(t *testing.T) {
 		{"the whole host", `exec "$2" stale`, "--remove", "nothing stale"},
 		{"a container in it", inContainer, "", "--remove"}, // who is not there may be outside
 	} {
-		r := finish(t, exec.CommandContext(t.Context(), "unshare", "--pid", "--fork", "--mount-proc",
-			simulator, "--boards", "n150", "--", "sh", "-c", ghost+tt.look, "sh", simulator, ttmon))
-		if !strings.Contains(r.out, tt.want) || strings.Contains(r.out, tt.not) {
-			t.Errorf("%s: exit code %d, want %q and not %q in:\n%s%s", tt.name, r.code, tt.want, tt.not, r.out, r.err)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			r := finish(t, exec.CommandContext(t.Context(), "unshare", "--pid", "--fork", "--mount-proc",
+				simulator, "--boards", "n150", "--", "sh", "-c", ghost+tt.look, "sh", simulator, ttmon))
+			if !strings.Contains(r.out, tt.want) || strings.Contains(r.out, tt.not) {
+				t.Errorf("exit code %d, want %q and not %q in:\n%s%s", r.code, tt.want, tt.not, r.out, r.err)
+			}
+		})
 	}
 }

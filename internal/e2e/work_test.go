@@ -50,9 +50,11 @@ func TestWorkAndStuck(t *testing.T) {
 		t.Fatalf("record: %+v", got)
 	}
 	for view, want := range map[string]string{"ops": "matmul", "smi": "serve.py"} {
-		if got := ask("replay", file, "--at", "end", view, map[string]string{"ops": "--once", "smi": "--color=never"}[view]); !strings.Contains(got.out, want) {
-			t.Errorf("replayed %s: no %q in\n%s%s", view, want, got.out, got.err)
-		}
+		t.Run(view, func(t *testing.T) {
+			if got := ask("replay", file, "--at", "end", view, map[string]string{"ops": "--once", "smi": "--color=never"}[view]); !strings.Contains(got.out, want) {
+				t.Errorf("replayed %s: no %q in\n%s%s", view, want, got.out, got.err)
+			}
+		})
 	}
 	has(`"operation":"softmax"`, "ops", "--once", "--json", "-p", strconv.Itoa(pid))
 	has("not stuck", "why", strconv.Itoa(pid))

@@ -89,9 +89,11 @@ func TestFind(t *testing.T) {
 		{"limit", Query{Limit: 2}, []uint64{9, 10}},
 		{"none", Query{After: 99}, nil},
 	} {
-		if diff := cmp.Diff(c.want, seqs(l.Find(c.q))); diff != "" {
-			t.Errorf("%s: %s", c.name, diff)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, seqs(l.Find(c.q))); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

@@ -159,9 +159,11 @@ func TestPerfetto(t *testing.T) {
 		"device 0 n300/Power":         peakPower(0),
 		"device 1 p150a/Power":        peakPower(1),
 	} {
-		if got := d.Counters[name]; got.Peak != want {
-			t.Errorf("%s: peak %v, want %v", name, got.Peak, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := d.Counters[name]; got.Peak != want {
+				t.Errorf("peak %v, want %v", got.Peak, want)
+			}
+		})
 	}
 	if c := d.Counters["python/DRAM, exact, chip 77"]; c.Last != 0 || c.Points != 6 {
 		t.Errorf("exact DRAM: %+v", c)
@@ -326,7 +328,7 @@ func TestPeaksStay(t *testing.T) {
 	var got []Point
 	g.take(func(p Point) { got = append(got, p) })
 	if len(got) != 2 || got[0].V != 996 || got[1].V != 3 || g.some {
-		t.Errorf("%v", got)
+		t.Error(got)
 	}
 }
 
@@ -354,18 +356,21 @@ func TestChipsKnownLater(t *testing.T) {
 	if c := d.Counters["python/DRAM, exact, chip 77"]; c.Peak != 16*mib || len(d.Counters) != 1 {
 		t.Errorf("counters %+v", d.Counters)
 	}
-	for second, want := range map[float64]int64{4: 16 * mib, 5: 0} { // and it holds nothing when it has ended
-		heap, err := Profile(r, at(second))
-		ok(t, err)
-		p, err := profile.ParseData(heap)
-		ok(t, err)
-		held := int64(0)
-		for _, s := range p.Sample {
-			held += s.Value[3]
-		}
-		if held != want {
-			t.Errorf("%d bytes are held after %v s, want %d", held, second, want)
-		}
+	// It holds nothing when it has ended.
+	for second, want := range map[float64]int64{4: 16 * mib, 5: 0} {
+		t.Run(fmt.Sprint(second), func(t *testing.T) {
+			heap, err := Profile(r, at(second))
+			ok(t, err)
+			p, err := profile.ParseData(heap)
+			ok(t, err)
+			held := int64(0)
+			for _, s := range p.Sample {
+				held += s.Value[3]
+			}
+			if held != want {
+				t.Errorf("%d bytes are held after %v s, want %d", held, second, want)
+			}
+		})
 	}
 }
 

@@ -57,10 +57,12 @@ func TestFailuresAreMarks(t *testing.T) {
 		}
 	}
 	for name, sink := range map[string]Sink{"perfetto": toPerfetto(&b), "chrome": toChrome(&b)} {
-		b.Reset()
-		ok(t, Write(r, Options{}, nil, sink))
-		if !strings.Contains(b.String(), "would have fitted") {
-			t.Errorf("%s has no story", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			b.Reset()
+			ok(t, Write(r, Options{}, nil, sink))
+			if !strings.Contains(b.String(), "would have fitted") {
+				t.Errorf("%s has no story", name)
+			}
+		})
 	}
 }

@@ -257,18 +257,20 @@ func TestNodeURL(t *testing.T) {
 		"https://{instance}/":             "https://calm:9108/",
 		"https://gate.example/go/{host}/": "https://gate.example/go/calm/",
 	} {
-		url, _, _ := serve(t, three, page)
-		_, a, _ := get(t, url)
-		byName := map[string]string{}
-		for _, h := range a.Hosts {
-			byName[h.Name] = h.Address
-		}
-		if byName["calm"] != want {
-			t.Errorf("%q makes %q, want %q", page, byName["calm"], want)
-		}
-		if strings.Contains(byName["hot"], "script") {
-			t.Errorf("%q makes %q", page, byName["hot"])
-		}
+		t.Run(page, func(t *testing.T) {
+			url, _, _ := serve(t, three, page)
+			_, a, _ := get(t, url)
+			byName := map[string]string{}
+			for _, h := range a.Hosts {
+				byName[h.Name] = h.Address
+			}
+			if byName["calm"] != want {
+				t.Errorf("%q makes %q, want %q", page, byName["calm"], want)
+			}
+			if strings.Contains(byName["hot"], "script") {
+				t.Errorf("%q makes %q", page, byName["hot"])
+			}
+		})
 	}
 	for _, bad := range []string{"{instance}", "javascript:{host}", "https://one.example/", "ftp://{host}/", "https://"} {
 		if _, err := New(Options{Page: bad}); err == nil {

@@ -38,11 +38,13 @@ func TestRange(t *testing.T) {
 		{"late series", other, 3 * time.Second, time.Second, 2, []Bucket{{State: Gap}, sampled(7)}},
 		{"no such series", Key{Metric: "x"}, 0, time.Second, 2, []Bucket{{}, {}}},
 	} {
-		got := make([]Bucket, c.n)
-		s.Range(got, c.key, t0.Add(c.from), c.step)
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s: (-want +got)\n%s", c.name, diff)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			got := make([]Bucket, c.n)
+			s.Range(got, c.key, t0.Add(c.from), c.step)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
 	}
 	oldest, newest := s.Span()
 	if !oldest.Equal(t0) || !newest.Equal(t0.Add(4*time.Second)) {

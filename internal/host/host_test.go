@@ -69,7 +69,7 @@ func TestOptions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := open(t, tt.o, tt.env...)
 			if e, ok := errors.AsType[*exit.Error](err); !ok || e.Code != exit.BadArgument || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("%v", err)
+				t.Error(err)
 			}
 		})
 	}
@@ -132,7 +132,7 @@ func TestInstead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s, err := h.Next(t.Context()); err != nil || len(s.Devices) != 1 {
-		t.Errorf("%v", err)
+		t.Error(err)
 	}
 }
 
@@ -166,15 +166,17 @@ func TestAbsence(t *testing.T) {
 		s    *model.Snapshot
 		code int
 	}{"no driver": {sample.NoDriver(), exit.NoDriver}, "no device": {sample.None(), exit.NoDevice}} {
-		if e, ok := errors.AsType[*exit.Error](Absence(tt.s)); !ok || e.Code != tt.code {
-			t.Errorf("%s: %v", name, e)
-		}
+		t.Run(name, func(t *testing.T) {
+			if e, ok := errors.AsType[*exit.Error](Absence(tt.s)); !ok || e.Code != tt.code {
+				t.Error(e)
+			}
+		})
 	}
 	if err := Absence(sample.One()); err != nil {
 		t.Error(err)
 	}
 	if e, ok := errors.AsType[*exit.Error](Troubled(sample.Troubles())); !ok || e.Code != exit.Trouble || e.Err != nil {
-		t.Errorf("%v", e)
+		t.Error(e)
 	}
 }
 

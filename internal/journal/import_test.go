@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"hash/crc32"
 	"os"
 	"path/filepath"
@@ -57,10 +58,12 @@ func TestImport(t *testing.T) {
 	j := open(t, Options{Dir: filepath.Join(dir, "journal")})
 	ok(t, j.Import(dir))
 	for _, c := range []struct{ at, want int }{{0, 0}, {1300, 600}, {1800, 1800}, {99999, 10200}} {
-		at, body, err := j.At(sec(c.at))
-		if err != nil || !at.Equal(sec(c.want)) || !bytes.Equal(body, wire.Append(nil, host(c.want, c.want))) {
-			t.Errorf("at %d: the snapshot of %v, %v", c.at, at.Sub(t0), err)
-		}
+		t.Run(fmt.Sprint(c.at), func(t *testing.T) {
+			at, body, err := j.At(sec(c.at))
+			if err != nil || !at.Equal(sec(c.want)) || !bytes.Equal(body, wire.Append(nil, host(c.want, c.want))) {
+				t.Errorf("at %d: the snapshot of %v, %v", c.at, at.Sub(t0), err)
+			}
+		})
 	}
 	ok(t, j.Append(event(3)))
 	if got := seqs(j.Find(eventlog.Query{})); got != "1 2 3" || j.Origin().Seq != 5 {

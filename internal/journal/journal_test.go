@@ -100,13 +100,15 @@ func TestAt(t *testing.T) {
 	for s := 0; s < 8000; s += 5 {
 		j.put(t, s, s)
 	}
-	check := func(j *Journal) {
+	check := func(when string, j *Journal) {
 		t.Helper()
 		for _, c := range []struct{ at, want int }{{0, 0}, {4, 0}, {3599, 3595}, {3600, 3600}, {7202, 7200}, {7995, 7995}, {9999, 7995}} {
-			at, body, err := j.At(sec(c.at))
-			if err != nil || !at.Equal(sec(c.want)) || !bytes.Equal(body, wire.Append(nil, host(c.want, c.want))) {
-				t.Errorf("at %d: the snapshot of %v, %v", c.at, at.Sub(t0), err)
-			}
+			t.Run(fmt.Sprint(when, " ", c.at), func(t *testing.T) {
+				at, body, err := j.At(sec(c.at))
+				if err != nil || !at.Equal(sec(c.want)) || !bytes.Equal(body, wire.Append(nil, host(c.want, c.want))) {
+					t.Errorf("at %d: the snapshot of %v, %v", c.at, at.Sub(t0), err)
+				}
+			})
 		}
 		if _, _, err := j.At(sec(-1)); !errors.Is(err, ErrNone) {
 			t.Errorf("before the first: %v", err)
@@ -115,10 +117,10 @@ func TestAt(t *testing.T) {
 			t.Errorf("from %v to %v", oldest, newest)
 		}
 	}
-	check(j)
+	check("written", j)
 	ok(t, j.Close())
 	j = open(t, Options{Dir: dir})
-	check(j)
+	check("reopened", j)
 	j.put(t, 8000, 1)
 	if n := len(j.files(t)); n != 3 {
 		t.Errorf("%d files of two and a quarter hours: %v", n, j.files(t))
@@ -173,9 +175,11 @@ func TestFind(t *testing.T) {
 		"limit": {eventlog.Query{Limit: 2}, "9 10"},
 		"none":  {eventlog.Query{After: 99}, ""},
 	} {
-		if got := seqs(j.Find(c.q)); got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := seqs(j.Find(c.q)); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -19,12 +20,14 @@ func TestOf(t *testing.T) {
 		{[]model.State{model.StateOK, model.StateHung}, "True", "DeviceHung", "device 1 (b): hung → tt-smi -r 1"},
 		{[]model.State{model.StateLost, model.StateHung}, "True", "DeviceLost", "device 0 (a): lost → check power and seating, reboot; see dmesg; device 1 (b): hung → tt-smi -r 1"},
 	} {
-		s := &model.Snapshot{}
-		for i, state := range c.states {
-			s.Devices = append(s.Devices, model.Device{Index: i, BusID: string(rune('a' + i)), State: state})
-		}
-		if got, want := Of(s), (Condition{Type: "TenstorrentProblem", Status: c.status, Reason: c.reason, Message: c.message}); got != want {
-			t.Errorf("%v: %+v, want %+v", c.states, got, want)
-		}
+		t.Run(fmt.Sprint(c.states), func(t *testing.T) {
+			s := &model.Snapshot{}
+			for i, state := range c.states {
+				s.Devices = append(s.Devices, model.Device{Index: i, BusID: string(rune('a' + i)), State: state})
+			}
+			if got, want := Of(s), (Condition{Type: "TenstorrentProblem", Status: c.status, Reason: c.reason, Message: c.message}); got != want {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+		})
 	}
 }

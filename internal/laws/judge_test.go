@@ -38,13 +38,15 @@ func TestJudgementsAreFound(t *testing.T) {
 		"a colour":          `switch d.State { case model.StateHung: return bad }`,
 		"another colour":    `if k == model.ConditionThrottled { return warn }`,
 	} {
-		f, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\nfunc f() int {\n"+body+"\n}", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(judgements(f)) == 0 {
-			t.Errorf("%s is not found: %s", name, body)
-		}
+		t.Run(name, func(t *testing.T) {
+			f, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\nfunc f() int {\n"+body+"\n}", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(judgements(f)) == 0 {
+				t.Errorf("%s is not found: %s", name, body)
+			}
+		})
 	}
 }
 

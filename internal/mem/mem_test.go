@@ -3,6 +3,7 @@ package mem
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -103,9 +104,11 @@ func TestKnownWithout(t *testing.T) {
 		7:    "process 7 uses no device, as far as can be seen; ",
 		0:    "",
 	} {
-		if got := (Question{PID: pid}).knownOf(snap); got != want {
-			t.Errorf("%d: %q, want %q", pid, got, want)
-		}
+		t.Run(fmt.Sprint(pid), func(t *testing.T) {
+			if got := (Question{PID: pid}).knownOf(snap); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
 	}
 }
 

@@ -95,16 +95,18 @@ func TestRefused(t *testing.T) {
 		"zones without length": {strings.Replace(tracyZones, "exec_time_ns", "time", 1), 1},
 		"a negative zone":      {strings.Replace(tracyZones, ",250,", ",-250,", 1), 2},
 	} {
-		_, err := Parse(strings.NewReader(c.text), "file.csv")
-		bad, is := errors.AsType[*LineError](err)
-		switch {
-		case err == nil:
-			t.Errorf("%s: it was taken", name)
-		case c.line == 0 && !errors.Is(err, ErrForeign):
-			t.Errorf("%s: %v", name, err)
-		case c.line != 0 && (!is || bad.Line != c.line):
-			t.Errorf("%s: %v, want line %d", name, err, c.line)
-		}
+		t.Run(name, func(t *testing.T) {
+			_, err := Parse(strings.NewReader(c.text), "file.csv")
+			bad, is := errors.AsType[*LineError](err)
+			switch {
+			case err == nil:
+				t.Error("it was taken")
+			case c.line == 0 && !errors.Is(err, ErrForeign):
+				t.Error(err)
+			case c.line != 0 && (!is || bad.Line != c.line):
+				t.Errorf("%v, want line %d", err, c.line)
+			}
+		})
 	}
 }
 

@@ -35,9 +35,11 @@ func TestForms(t *testing.T) {
 		{metric.Watts.Number(161.7, 1, 0), "162"},
 		{metric.Volts.Number(0.812, 1, 0), "0.81"},
 	} {
-		if c.got != c.want {
-			t.Errorf("%q, want %q", c.got, c.want)
-		}
+		t.Run(c.want, func(t *testing.T) {
+			if c.got != c.want {
+				t.Errorf("%q, want %q", c.got, c.want)
+			}
+		})
 	}
 	for _, c := range []struct {
 		form metric.Form
@@ -52,9 +54,11 @@ func TestForms(t *testing.T) {
 		{metric.Ratio, 1, "%", 0.01},
 		{metric.Celsius, 75, "°C", 1},
 	} {
-		if name, per := c.form.Axis(c.top, words.Celsius); name != c.name || per != c.per {
-			t.Errorf("axis up to %v: %s per %v, want %s per %v", c.top, name, per, c.name, c.per)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if name, per := c.form.Axis(c.top, words.Celsius); name != c.name || per != c.per {
+				t.Errorf("axis up to %v: %s per %v, want %s per %v", c.top, name, per, c.name, c.per)
+			}
+		})
 	}
 }
 

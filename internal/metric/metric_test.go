@@ -149,15 +149,17 @@ func TestFormat(t *testing.T) {
 		"pci.device_id": "0x401E1E52", "activity.estimate": "58", "temperature.gpu.tlimit": "23", "count": "4", "processes.count": "1",
 		"voltage.core": "0.850",
 	} {
-		c, ok := metric.Find(metric.Devices(), name)
-		if !ok {
-			t.Errorf("no field %s", name)
-			continue
-		}
-		v := c.Get(s, &s.Devices[0])
-		if !v.Known() || c.Format(v) != want {
-			t.Errorf("%s = %q (%+v), want %q", name, c.Format(v), v, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			c, ok := metric.Find(metric.Devices(), name)
+			if !ok {
+				t.Errorf("no field %s", name)
+				return
+			}
+			v := c.Get(s, &s.Devices[0])
+			if !v.Known() || c.Format(v) != want {
+				t.Errorf("%s = %q (%+v), want %q", name, c.Format(v), v, want)
+			}
+		})
 	}
 }
 
@@ -170,13 +172,15 @@ func TestBounds(t *testing.T) {
 	for name, want := range map[string]string{
 		"memory.used": "512", "memory.used.bound": "unsure", "l1.used": "0.002", "l1.used.bound": "at_least", "memory.stale": "0", "memory.stale.bound": "exact",
 	} {
-		c, ok := metric.Find(metric.Devices(), name)
-		if !ok {
-			t.Fatalf("no field %s", name)
-		}
-		if v := c.Get(s, d); !v.Known() || c.Format(v) != want {
-			t.Errorf("%s = %q, want %q", name, c.Format(v), want)
-		}
+		t.Run(name, func(t *testing.T) {
+			c, ok := metric.Find(metric.Devices(), name)
+			if !ok {
+				t.Fatalf("no field %s", name)
+			}
+			if v := c.Get(s, d); !v.Known() || c.Format(v) != want {
+				t.Errorf("%s = %q, want %q", name, c.Format(v), want)
+			}
+		})
 	}
 	used, _ := metric.Find(metric.Devices(), "memory.used")
 	if v := used.Get(s, d); v.Bound != model.Unsure {
@@ -184,10 +188,12 @@ func TestBounds(t *testing.T) {
 	}
 	pod := metric.Use{Process: &s.Processes[1], Device: &s.Processes[1].Devices[0]}
 	for name, want := range map[string]string{"used_memory": "512", "used_memory.bound": "unsure", "memory.doubts": "other_threads graph_capture"} {
-		c, ok := metric.Find(metric.Apps(), name)
-		if v := c.Get(s, pod); !ok || c.Format(v) != want {
-			t.Errorf("%s = %q, want %q", name, c.Format(v), want)
-		}
+		t.Run(name, func(t *testing.T) {
+			c, ok := metric.Find(metric.Apps(), name)
+			if v := c.Get(s, pod); !ok || c.Format(v) != want {
+				t.Errorf("%s = %q, want %q", name, c.Format(v), want)
+			}
+		})
 	}
 	c, _ := metric.Find(metric.Apps(), "used_memory.bound")
 	if v := c.Get(s, metric.Use{Process: &s.Processes[1], Device: &model.DeviceUse{Tracking: model.TrackDenied}}); v.Status != model.Denied {
@@ -214,19 +220,23 @@ func TestMissing(t *testing.T) {
 		{3, "memory.free", model.Absent},
 		{3, "board.tray", model.Absent},
 	} {
-		col, _ := metric.Find(metric.Devices(), c.name)
-		if v := col.Get(s, &s.Devices[c.device]); v.Status != c.want {
-			t.Errorf("%s of device %d is %+v, want %v", c.name, c.device, v, c.want)
-		}
+		t.Run(fmt.Sprintf("%s of %d", c.name, c.device), func(t *testing.T) {
+			col, _ := metric.Find(metric.Devices(), c.name)
+			if v := col.Get(s, &s.Devices[c.device]); v.Status != c.want {
+				t.Errorf("%s of device %d is %+v, want %v", c.name, c.device, v, c.want)
+			}
+		})
 	}
 }
 
 func TestSynonymIsPrintedAsNvidiaDoes(t *testing.T) {
 	for name, unit := range map[string]string{"temperature.gpu": "", "temperature.asic": "C", "clocks.sm": "MHz"} {
-		c, ok := metric.Find(metric.Devices(), name)
-		if !ok || c.Title != name || c.Unit != unit {
-			t.Errorf("%s: title %q, unit %q", name, c.Title, c.Unit)
-		}
+		t.Run(name, func(t *testing.T) {
+			c, ok := metric.Find(metric.Devices(), name)
+			if !ok || c.Title != name || c.Unit != unit {
+				t.Errorf("title %q, unit %q", c.Title, c.Unit)
+			}
+		})
 	}
 	if _, ok := metric.Find(metric.Devices(), "no.such"); ok {
 		t.Error("finds what is not there")

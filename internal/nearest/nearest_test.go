@@ -8,8 +8,10 @@ func TestWord(t *testing.T) {
 		"power.drow": "power.draw", "memroy.used": "memory.used", "power": "power.draw", "indx": "index",
 		"temperature.cpu": "temperature.gpu", "banana": "", "": "", "x": "", "foo": "", "tpo": "top",
 	} {
-		if got := Word(word, known); got != want {
-			t.Errorf("Word(%q) = %q, want %q", word, got, want)
-		}
+		t.Run(word, func(t *testing.T) {
+			if got := Word(word, known); got != want {
+				t.Errorf("Word(%q) = %q, want %q", word, got, want)
+			}
+		})
 	}
 }

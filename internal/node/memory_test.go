@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
 
@@ -30,8 +31,10 @@ func TestMemoryFits(t *testing.T) {
 func TestBlocksFit(t *testing.T) {
 	unit := newMemoryBudget(2 << 30)
 	for configured, want := range map[int64]int64{0: unit.watched.All, 1000: 1000, unit.watched.All + 1: unit.watched.All} {
-		if got := unit.blocks(configured); got.All != want || got.PerUID != want/2 || got.Reserve != want/8 {
-			t.Errorf("%d configured: %+v, want %d", configured, got, want)
-		}
+		t.Run(fmt.Sprint(configured), func(t *testing.T) {
+			if got := unit.blocks(configured); got.All != want || got.PerUID != want/2 || got.Reserve != want/8 {
+				t.Errorf("%d configured: %+v, want %d", configured, got, want)
+			}
+		})
 	}
 }

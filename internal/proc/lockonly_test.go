@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -21,12 +22,14 @@ func TestLockOnly(t *testing.T) {
 		{listed(0, c.pid, c.pid), listed(1, c.pid)},
 		{notListed(0), notListed(1)},
 	}
-	for _, l := range lists {
-		u := resolve(t, r, "2.10.0", l...)
-		wantUses(t, u, use{c.pid, model.Running, 1, 1, false})
-		if u.Locking != 2 {
-			t.Errorf("%d descriptors only lock, want 2", u.Locking)
-		}
+	for i, l := range lists {
+		t.Run(fmt.Sprint("list ", i), func(t *testing.T) {
+			u := resolve(t, r, "2.10.0", l...)
+			wantUses(t, u, use{c.pid, model.Running, 1, 1, false})
+			if u.Locking != 2 {
+				t.Errorf("%d descriptors only lock, want 2", u.Locking)
+			}
+		})
 	}
 	// A description that another process has by now may be of another kind.
 	wantUses(t, resolve(t, r, "2.10.0", listed(0, c.pid, c.pid, c.pid)), use{c.pid, model.Running, 0, 3, false})

@@ -251,9 +251,11 @@ func TestResolveOpenerNumbers(t *testing.T) {
 		use{inside.pid, model.Running, 0, 1, false}, use{outside.pid, model.Running, 0, 1, false})...)
 
 	for pid, inner := range map[int]int{inside.pid: 1, outside.pid: outside.pid} {
-		if p, err := r.Process(pid); err != nil || p.InnerPID != inner {
-			t.Errorf("process %d calls itself %+v, %v; want %d", pid, p, err, inner)
-		}
+		t.Run(fmt.Sprint(pid), func(t *testing.T) {
+			if p, err := r.Process(pid); err != nil || p.InnerPID != inner {
+				t.Errorf("process %d calls itself %+v, %v; want %d", pid, p, err, inner)
+			}
+		})
 	}
 }
 

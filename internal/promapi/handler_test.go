@@ -121,15 +121,17 @@ func TestBadQuestions(t *testing.T) {
 		{"nothing", nil, 404, "there is no /api/v1/nothing"},
 		{"query", url.Values{"query": {strings.Repeat("x", maxBody)}}, 400, "body"},
 	} {
-		r, err := http.PostForm(base+c.path, c.form)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, _ := io.ReadAll(r.Body)
-		r.Body.Close()
-		if r.StatusCode != c.status || !strings.Contains(string(b), c.want) {
-			t.Errorf("%s %.80v: %d %s, want %d %s", c.path, c.form, r.StatusCode, b, c.status, c.want)
-		}
+		t.Run(fmt.Sprintf("%s: %.60s", c.path, c.form.Encode()), func(t *testing.T) {
+			r, err := http.PostForm(base+c.path, c.form)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, _ := io.ReadAll(r.Body)
+			r.Body.Close()
+			if r.StatusCode != c.status || !strings.Contains(string(b), c.want) {
+				t.Errorf("%s %.80v: %d %s, want %d %s", c.path, c.form, r.StatusCode, b, c.status, c.want)
+			}
+		})
 	}
 }
 

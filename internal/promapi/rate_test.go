@@ -2,6 +2,7 @@ package promapi
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"path/filepath"
 	"testing"
@@ -45,8 +46,10 @@ func TestRateAtGaps(t *testing.T) {
 		}
 	}
 	for second, want := range map[int64]bool{5: false, 15: true, 45: true, 60: false, 75: false, 85: true, 119: true} {
-		if known[second] != want {
-			t.Errorf("known at second %d: %v, want %v", second, known[second], want)
-		}
+		t.Run(fmt.Sprint(second), func(t *testing.T) {
+			if known[second] != want {
+				t.Errorf("known at second %d: %v, want %v", second, known[second], want)
+			}
+		})
 	}
 }

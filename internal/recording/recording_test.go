@@ -264,11 +264,13 @@ func TestForeignFiles(t *testing.T) {
 		"text":  {[]byte("this is not a recording of anything"), func(err error) bool { return errors.Is(err, ErrForeign) }},
 		"newer": {newer, func(err error) bool { _, is := errors.AsType[*VersionError](err); return is }},
 	} {
-		path := filepath.Join(dir, name)
-		ok(t, os.WriteFile(path, c.content, 0o600))
-		if _, err := Open(path); err == nil || !c.want(err) {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(dir, name)
+			ok(t, os.WriteFile(path, c.content, 0o600))
+			if _, err := Open(path); err == nil || !c.want(err) {
+				t.Error(err)
+			}
+		})
 	}
 	if _, err := Open(dir); err == nil {
 		t.Error("a folder was opened")
@@ -405,7 +407,7 @@ func FuzzPatch(f *testing.F) {
 		change := d.diff(nil, newDocument(a), newDocument(b))
 		got, err := p.apply(newDocument(a), change)
 		if err != nil || !bytes.Equal(got.text(), b) {
-			t.Fatalf("%v", err)
+			t.Fatal(err)
 		}
 		_, _ = p.apply(newDocument(a), b) // as a change it is nonsense
 	})

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -111,9 +112,11 @@ func TestMoment(t *testing.T) {
 		"": start, "start": start, "end": start.Add(time.Minute), "20s": start.Add(20 * time.Second), "-10s": start.Add(50 * time.Second),
 		"12:00:30": start.Add(30 * time.Second), "2026-11-15T12:00:15": start.Add(15 * time.Second), "11:00:00": start.Add(23 * time.Hour),
 	} {
-		if got, err := Moment(r.Reader, "--at", s); err != nil || !got.Equal(want) {
-			t.Errorf("%q: %v, %v, want %v", s, got, err, want)
-		}
+		t.Run(s, func(t *testing.T) {
+			if got, err := Moment(r.Reader, "--at", s); err != nil || !got.Equal(want) {
+				t.Errorf("%q: %v, %v, want %v", s, got, err, want)
+			}
+		})
 	}
 	for _, s := range []string{"noon", "12", "1:2:3:4"} {
 		if got, err := Moment(r.Reader, "--at", s); err == nil {
@@ -137,12 +140,14 @@ func TestBuffers(t *testing.T) {
 		t.Error(diff)
 	}
 	for name, who := range map[string]act.Target{"another": {PID: 43}, "one with its number": {PID: 42, StartTicks: 8}} {
-		if _, err := r.Buffers(t.Context(), who); !errors.Is(err, act.ErrUnknown) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if _, err := r.Blocks(t.Context(), who); !errors.Is(err, act.ErrUnknown) {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if _, err := r.Buffers(t.Context(), who); !errors.Is(err, act.ErrUnknown) {
+				t.Error(err)
+			}
+			if _, err := r.Blocks(t.Context(), who); !errors.Is(err, act.ErrUnknown) {
+				t.Error(err)
+			}
+		})
 	}
 }
 
@@ -166,9 +171,11 @@ func TestHeld(t *testing.T) {
 func TestAppendOutput(t *testing.T) {
 	r := recorded(t)
 	for asJSON, want := range map[bool]string{false: "12:00:01.000 1  epoch \\x1b[2J1\n", true: `"stream":1,"text":"epoch \u001b[2J1"`} {
-		if got, err := r.AppendOutput(nil, asJSON); err != nil || !strings.Contains(string(got), want) {
-			t.Errorf("%q, %v, want %q", got, err, want)
-		}
+		t.Run(fmt.Sprint(asJSON), func(t *testing.T) {
+			if got, err := r.AppendOutput(nil, asJSON); err != nil || !strings.Contains(string(got), want) {
+				t.Errorf("%q, %v, want %q", got, err, want)
+			}
+		})
 	}
 }
 

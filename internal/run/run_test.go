@@ -81,12 +81,14 @@ func TestCannotRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, code := range map[string]int{"no-such-program": notFound, file: cannotRun} {
-		o := options(t, "")
-		o.Command = []string{name}
-		_, err := Run(o)
-		if e, ok := errors.AsType[*exit.Error](err); !ok || e.Code != code {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			o := options(t, "")
+			o.Command = []string{name}
+			_, err := Run(o)
+			if e, ok := errors.AsType[*exit.Error](err); !ok || e.Code != code {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package runreport
 import (
 	"encoding/json"
 	"encoding/xml"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -55,18 +56,20 @@ func TestPoolJSON(t *testing.T) {
 		model.AtLeast: `{"pool":"dram","peak_bytes":5,"peak_at_s":0,"allocated":{"bytes":0,"blocks":0},"held":{"bytes":0,"blocks":0},"left":{"bytes":0,"blocks":0},"peak_at_least":true}`,
 		model.Unsure:  `{"pool":"dram","peak_bytes":5,"peak_at_s":0,"allocated":{"bytes":0,"blocks":0},"held":{"bytes":0,"blocks":0},"left":{"bytes":0,"blocks":0},"peak_at_least":true,"peak_unsure":true}`,
 	} {
-		p := Pool{PoolName: "dram", Peak: 5, Bound: bound}
-		b, err := json.Marshal(p)
-		if err != nil || string(b) != want {
-			t.Errorf("%s, %v", b, err)
-		}
-		var got Pool
-		if err := json.Unmarshal(b, &got); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(p, got); diff != "" {
-			t.Error(diff)
-		}
+		t.Run(fmt.Sprint(bound), func(t *testing.T) {
+			p := Pool{PoolName: "dram", Peak: 5, Bound: bound}
+			b, err := json.Marshal(p)
+			if err != nil || string(b) != want {
+				t.Errorf("%s, %v", b, err)
+			}
+			var got Pool
+			if err := json.Unmarshal(b, &got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(p, got); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

@@ -93,9 +93,11 @@ func TestWorkOfARun(t *testing.T) {
 // A chip that reports nothing has a reason, and no figure.
 func TestNoWorkOfARun(t *testing.T) {
 	for release, want := range map[string]model.WorkCause{"ttnn 0.70.1": model.WorkNoProfiler, "ttnn 0.81.1": model.WorkProfilerOff, "": model.WorkProfilerOff, "ttnn 1.2": model.WorkProfilerOff} {
-		if got := silence(release); got != want {
-			t.Errorf("%q: %q, want %q", release, got, want)
-		}
+		t.Run(release, func(t *testing.T) {
+			if got := silence(release); got != want {
+				t.Errorf("%q: %q, want %q", release, got, want)
+			}
+		})
 	}
 	b := NewBuilder(time.Unix(0, 0))
 	p := Process{Chips: []Chip{{ID: 5}}}

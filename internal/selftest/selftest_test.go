@@ -35,9 +35,11 @@ func TestParseGrep(t *testing.T) {
 
 func TestGeneration(t *testing.T) {
 	for text, want := range map[string]float64{"2.5 GT/s PCIe": 1, "16.0 GT/s PCIe": 4, "32.0 GT/s PCIe": 5, "Unknown": 0, "": 0} {
-		if n, ok := generation(text); n != want || ok != (want > 0) {
-			t.Errorf("%q: %v, %v", text, n, ok)
-		}
+		t.Run(text, func(t *testing.T) {
+			if n, ok := generation(text); n != want || ok != (want > 0) {
+				t.Errorf("%q: %v, %v", text, n, ok)
+			}
+		})
 	}
 }
 
@@ -122,9 +124,11 @@ func TestTouches(t *testing.T) {
 		"/dev/tenstorrent/0": true, "/sys/devices/pci0000:40/0000:41:00.0/resource4": true, "/sys/devices/pci0000:40/0000:41:00.0/config": true,
 		"/sys/devices/pci0000:40/0000:41:00.0/tenstorrent/tenstorrent!0/tt_aiclk": false, "/etc/config": false, "socket:[1]": false,
 	} {
-		if got := touches(path); got != want {
-			t.Errorf("%s: %v", path, got)
-		}
+		t.Run(path, func(t *testing.T) {
+			if got := touches(path); got != want {
+				t.Error(got)
+			}
+		})
 	}
 }
 
@@ -165,9 +169,11 @@ func find(r *report.Report, what string) *report.Row {
 
 func TestSlowOnly(t *testing.T) {
 	for release, want := range map[string]bool{"0.71.2": true, "0.72.0": false, "0.81.1": false, "1.0": false, "": false, "x.y": false} {
-		if got := slowOnly(release); got != want {
-			t.Errorf("%q: %v", release, got)
-		}
+		t.Run(release, func(t *testing.T) {
+			if got := slowOnly(release); got != want {
+				t.Errorf("%q: %v", release, got)
+			}
+		})
 	}
 }
 
@@ -294,9 +300,11 @@ func TestOursByName(t *testing.T) {
 		"ttmon-selftest-123": true, "ttmon-selftest-124": false, "": false, "ttmon-ledger-42-0123456789abcdef": true, "ttmon-ledger-43-0123456789abcdef": false,
 		"tt_device_7_memory": false, "ttmon-ledger-": false, "other": false,
 	} {
-		if got := x.oursByName(base); got != want {
-			t.Errorf("%s: %v", base, got)
-		}
+		t.Run(base, func(t *testing.T) {
+			if got := x.oursByName(base); got != want {
+				t.Error(got)
+			}
+		})
 	}
 }
 

@@ -35,9 +35,11 @@ func TestListenAddress(t *testing.T) {
 		{"9108", "", "not an address like"},
 		{"127.0.0.1:nonsense", "", "not a port"},
 	} {
-		err := (&Listen{c.address, c.web}).check()
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%s with %q: %v, want %q", c.address, c.web, err, c.want)
-		}
+		t.Run(c.address+" "+filepath.Base(c.web), func(t *testing.T) {
+			err := (&Listen{c.address, c.web}).check()
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%s with %q: %v, want %q", c.address, c.web, err, c.want)
+			}
+		})
 	}
 }

@@ -237,15 +237,17 @@ func TestMistakesInOptions(t *testing.T) {
 		{sim.Options{Boards: "n150", Procs: []string{"nam=x"}}, `no setting "nam"`},
 		{sim.Options{Boards: "n150", Script: "at 1s explode 0"}, "script line 1"},
 	} {
-		h, err := sim.Start(tt.o)
-		if err == nil {
-			h.Close()
-			t.Errorf("%+v: no error, want %q", tt.o, tt.want)
-			continue
-		}
-		if _, ok := errors.AsType[*sim.OptionError](err); !ok || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%+v: %v, want an OptionError with %q", tt.o, err, tt.want)
-		}
+		t.Run(tt.o.Boards+": "+tt.want, func(t *testing.T) {
+			h, err := sim.Start(tt.o)
+			if err == nil {
+				h.Close()
+				t.Errorf("%+v: no error, want %q", tt.o, tt.want)
+				return
+			}
+			if _, ok := errors.AsType[*sim.OptionError](err); !ok || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%+v: %v, want an OptionError with %q", tt.o, err, tt.want)
+			}
+		})
 	}
 }
 
@@ -324,10 +326,12 @@ func TestControlTellsMistakes(t *testing.T) {
 		{"post-reset 0", "not between"},
 		{"", "no command"},
 	} {
-		out, err := h.Ctl(strings.Fields(tt.cmd)...)
-		if err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%q: %q, %v; want an error with %q", tt.cmd, out, err, tt.want)
-		}
+		t.Run(tt.cmd, func(t *testing.T) {
+			out, err := h.Ctl(strings.Fields(tt.cmd)...)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%q: %q, %v; want an error with %q", tt.cmd, out, err, tt.want)
+			}
+		})
 	}
 }
 

@@ -140,10 +140,12 @@ func TestPlainTreeModes(t *testing.T) {
 		class("0", "tt_aiclk"): 0o444, class("0", "device/resource0"): 0o600, class("0", "device/remove"): 0o220,
 		"/dev/tenstorrent/0": 0o666, "/sys/module/tenstorrent/parameters/idle_power_down_grace_ms": 0o644,
 	} {
-		st, err := os.Stat(dir + path)
-		if err != nil || st.Mode().Perm() != want {
-			t.Errorf("%s: %v %v, want mode %o", path, st, err, want)
-		}
+		t.Run(path, func(t *testing.T) {
+			st, err := os.Stat(dir + path)
+			if err != nil || st.Mode().Perm() != want {
+				t.Errorf("%v %v, want mode %o", st, err, want)
+			}
+		})
 	}
 	var st unix.Stat_t
 	if err := unix.Lstat(dir+class("0", "device"), &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFLNK {

@@ -2,6 +2,7 @@ package telemetry_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"testing"
 
@@ -159,9 +160,11 @@ func TestHeaders(t *testing.T) {
 		{0x0001_0000, 1025, model.TableInvalid},
 		{telemetry.AllOnes, telemetry.AllOnes, model.ReadAllOnes},
 	} {
-		if _, got := telemetry.CheckHeader(telemetry.MemoryStart, tt.version, tt.count); got != tt.want {
-			t.Errorf("version %#x, %d entries: %q, want %q", tt.version, tt.count, got, tt.want)
-		}
+		t.Run(fmt.Sprintf("%#x, %d entries", tt.version, tt.count), func(t *testing.T) {
+			if _, got := telemetry.CheckHeader(telemetry.MemoryStart, tt.version, tt.count); got != tt.want {
+				t.Errorf("version %#x, %d entries: %q, want %q", tt.version, tt.count, got, tt.want)
+			}
+		})
 	}
 	if _, got := telemetry.CheckHeader(telemetry.MemoryEnd-16, 0x0001_0000, 10); got != model.TableInvalid {
 		t.Errorf("a table that ends outside of the memory: %q", got)

@@ -105,19 +105,21 @@ func TestNetHTTPClient(t *testing.T) {
 		{"GET", "/nowhere", "", 404, ""},
 		{"DELETE", "/long", "", 404, ""},
 	} {
-		r, err := http.NewRequest(x.method, "http://unix"+x.target, strings.NewReader(x.body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := c.Do(r)
-		if err != nil {
-			t.Fatalf("%s %s: %v", x.method, x.target, err)
-		}
-		b, err := io.ReadAll(answer.Body)
-		answer.Body.Close()
-		if err != nil || answer.StatusCode != x.status || string(b) != x.want {
-			t.Errorf("%s %s: %v, %d, %d bytes %.40q", x.method, x.target, err, answer.StatusCode, len(b), b)
-		}
+		t.Run(fmt.Sprintf("%s %s, %d bytes", x.method, x.target, len(x.body)), func(t *testing.T) {
+			r, err := http.NewRequest(x.method, "http://unix"+x.target, strings.NewReader(x.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := c.Do(r)
+			if err != nil {
+				t.Fatalf("%s %s: %v", x.method, x.target, err)
+			}
+			b, err := io.ReadAll(answer.Body)
+			answer.Body.Close()
+			if err != nil || answer.StatusCode != x.status || string(b) != x.want {
+				t.Errorf("%s %s: %v, %d, %d bytes %.40q", x.method, x.target, err, answer.StatusCode, len(b), b)
+			}
+		})
 	}
 	if conns != 1 {
 		t.Errorf("%d connections instead of one that is kept", conns)
@@ -304,16 +306,18 @@ func TestMux(t *testing.T) {
 		{"GET", "/below", "/ "},
 		{"GET", "/", "/ "},
 	} {
-		var b bytes.Buffer
-		bw := bufio.NewWriter(&b)
-		w := &response{bw: bw, header: Header{}, old: true, left: -1}
-		m.Serve(w, NewRequest(t.Context(), x.method, &url.URL{Path: x.path}))
-		if err := w.finish(); err != nil {
-			t.Fatal(err)
-		}
-		if _, got, _ := strings.Cut(b.String(), "\r\n\r\n"); got != x.want {
-			t.Errorf("%s %s: %q, want %q", x.method, x.path, got, x.want)
-		}
+		t.Run(x.method+" "+x.path, func(t *testing.T) {
+			var b bytes.Buffer
+			bw := bufio.NewWriter(&b)
+			w := &response{bw: bw, header: Header{}, old: true, left: -1}
+			m.Serve(w, NewRequest(t.Context(), x.method, &url.URL{Path: x.path}))
+			if err := w.finish(); err != nil {
+				t.Fatal(err)
+			}
+			if _, got, _ := strings.Cut(b.String(), "\r\n\r\n"); got != x.want {
+				t.Errorf("%s %s: %q, want %q", x.method, x.path, got, x.want)
+			}
+		})
 	}
 }
 

@@ -19,9 +19,11 @@ func TestAgo(t *testing.T) {
 		"11:30":               time.Date(2026, 11, 15, 11, 30, 0, 0, time.Local),
 		"13:30":               time.Date(2026, 11, 14, 13, 30, 0, 0, time.Local),
 	} {
-		if got, err := Ago("--since", s, now); err != nil || !got.Equal(want) {
-			t.Errorf("%s: %v %v, want %v", s, got, err, want)
-		}
+		t.Run(s, func(t *testing.T) {
+			if got, err := Ago("--since", s, now); err != nil || !got.Equal(want) {
+				t.Errorf("%v %v, want %v", got, err, want)
+			}
+		})
 	}
 	for _, s := range []string{"", "d", "-1h", "nand", "99999d", "tomorrow"} {
 		if got, err := Ago("--since", s, now); err == nil {

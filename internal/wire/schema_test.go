@@ -197,14 +197,16 @@ func TestCheckerRefuses(t *testing.T) {
 		"an unknown state":     func(d map[string]any) { d["state"] = "sleepy" },
 		"half an index":        func(d map[string]any) { d["index"] = 0.5 },
 	} {
-		var v map[string]any
-		if err := json.Unmarshal(Append(nil, sample.One()), &v); err != nil {
-			t.Fatal(err)
-		}
-		spoil(v["devices"].([]any)[0].(map[string]any))
-		if len(check(root, v, "$")) == 0 {
-			t.Errorf("%s is not noticed", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			var v map[string]any
+			if err := json.Unmarshal(Append(nil, sample.One()), &v); err != nil {
+				t.Fatal(err)
+			}
+			spoil(v["devices"].([]any)[0].(map[string]any))
+			if len(check(root, v, "$")) == 0 {
+				t.Errorf("%s is not noticed", name)
+			}
+		})
 	}
 }
 

@@ -169,36 +169,38 @@ func TestHarmlessOnATerminal(t *testing.T) {
 // Every null but that of an unaccounted figure has a reason next to it.
 func TestEveryNullHasAReason(t *testing.T) {
 	for name, make := range samples {
-		var v map[string]any
-		if err := json.Unmarshal(wire.Append(nil, make()), &v); err != nil {
-			t.Fatal(err)
-		}
-		nullable := map[string]bool{ // null says that there is none
-			"tray": true, "slot": true, "container": true, "slurm_job": true, "slurm_step": true, "slurm_from": true, "systemd_unit": true,
-			"name": true, "region": true, "cb_means": true, "condition": true, "read_at": true, "start_time": true, "index": true, "pod": true, "pod_name": true, "namespace": true,
-			"state_cause": true, "state_file": true, "state_since": true,
-		}
-		for _, d := range append(v["devices"].([]any), v["processes"].([]any)...) {
-			scope := d.(map[string]any)
-			missing := scope["missing"].(map[string]any)
-			var walk func(prefix string, m map[string]any)
-			walk = func(prefix string, m map[string]any) {
-				for k, v := range m {
-					full := strings.TrimPrefix(prefix+"."+k, ".")
-					switch v := v.(type) {
-					case nil:
-						if missing[full] == nil && !nullable[k] && !strings.HasPrefix(full, "memory.") {
-							t.Errorf("%s: %s is null without a reason", name, full)
-						}
-					case map[string]any:
-						if k != "missing" {
-							walk(full, v)
+		t.Run(name, func(t *testing.T) {
+			var v map[string]any
+			if err := json.Unmarshal(wire.Append(nil, make()), &v); err != nil {
+				t.Fatal(err)
+			}
+			nullable := map[string]bool{ // null says that there is none
+				"tray": true, "slot": true, "container": true, "slurm_job": true, "slurm_step": true, "slurm_from": true, "systemd_unit": true,
+				"name": true, "region": true, "cb_means": true, "condition": true, "read_at": true, "start_time": true, "index": true, "pod": true, "pod_name": true, "namespace": true,
+				"state_cause": true, "state_file": true, "state_since": true,
+			}
+			for _, d := range append(v["devices"].([]any), v["processes"].([]any)...) {
+				scope := d.(map[string]any)
+				missing := scope["missing"].(map[string]any)
+				var walk func(prefix string, m map[string]any)
+				walk = func(prefix string, m map[string]any) {
+					for k, v := range m {
+						full := strings.TrimPrefix(prefix+"."+k, ".")
+						switch v := v.(type) {
+						case nil:
+							if missing[full] == nil && !nullable[k] && !strings.HasPrefix(full, "memory.") {
+								t.Errorf("%s is null without a reason", full)
+							}
+						case map[string]any:
+							if k != "missing" {
+								walk(full, v)
+							}
 						}
 					}
 				}
+				walk("", scope)
 			}
-			walk("", scope)
-		}
+		})
 	}
 }
 
@@ -266,11 +268,13 @@ func TestBoundOfAUse(t *testing.T) {
 		{model.ExactBytes(1), model.BoundBytes(1, model.Unsure), `"bound":"unsure"`},
 		{model.NoBytes(model.Denied), model.Bytes{}, `"bound":null`},
 	} {
-		s := sample.None()
-		s.Processes = []model.Process{{PID: 1, Devices: []model.DeviceUse{{Memory: model.PoolBytes{model.DRAM: c.dram, model.L1: c.l1}}}}}
-		if out := wire.Append(nil, s); !bytes.Contains(out, []byte(c.want)) {
-			t.Errorf("no %s in %s", c.want, out)
-		}
+		t.Run(c.want, func(t *testing.T) {
+			s := sample.None()
+			s.Processes = []model.Process{{PID: 1, Devices: []model.DeviceUse{{Memory: model.PoolBytes{model.DRAM: c.dram, model.L1: c.l1}}}}}
+			if out := wire.Append(nil, s); !bytes.Contains(out, []byte(c.want)) {
+				t.Errorf("no %s in %s", c.want, out)
+			}
+		})
 	}
 }
 
@@ -288,10 +292,12 @@ func TestDecodeErrors(t *testing.T) {
 		{`[]`, "not an object"},
 		{strings.Repeat("[", 100000), "no valid JSON"},
 	} {
-		_, err := wire.Decode([]byte(c.in))
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("Decode(%.60q) = %v, want %q", c.in, err, c.want)
-		}
+		t.Run(fmt.Sprintf("%.60s", c.in), func(t *testing.T) {
+			_, err := wire.Decode([]byte(c.in))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Decode(%.60q) = %v, want %q", c.in, err, c.want)
+			}
+		})
 	}
 }
 

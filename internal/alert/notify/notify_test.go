@@ -204,11 +204,13 @@ func TestWebhook(t *testing.T) {
 		t.Errorf("the name %q tells a secret", hook.Name())
 	}
 	for code, hopeless := range map[int]bool{404: true, 500: false, 429: false} {
-		status = code
-		_, is := errors.AsType[permanent](hook.Send(context.Background(), m))
-		if is != hopeless {
-			t.Errorf("%d: hopeless is %v", code, is)
-		}
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			status = code
+			_, is := errors.AsType[permanent](hook.Send(context.Background(), m))
+			if is != hopeless {
+				t.Errorf("hopeless is %v", is)
+			}
+		})
 	}
 }
 

@@ -152,9 +152,11 @@ func TestImage(t *testing.T) {
 		"no capabilities": {[]string{"--pid=host", "-v", "/:/host:ro,rslave"}, "/host", "--cap-add=SYS_PTRACE,DAC_READ_SEARCH,BPF,PERFMON"},
 		"no mount":        {[]string{"--pid=host"}, "/", "-v /:/host:ro,rslave"},
 	} {
-		if out := p.run(append(c.options, "--network=host"), "--root", c.root, "doctor"); !strings.Contains(out, c.want) {
-			t.Errorf("%s: doctor does not say %q:\n%s", what, c.want, out)
-		}
+		t.Run(what, func(t *testing.T) {
+			if out := p.run(append(c.options, "--network=host"), "--root", c.root, "doctor"); !strings.Contains(out, c.want) {
+				t.Errorf("doctor does not say %q:\n%s", c.want, out)
+			}
+		})
 	}
 	p.daemon(pid)
 }

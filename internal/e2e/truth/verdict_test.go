@@ -174,8 +174,10 @@ func TestJudge(t *testing.T) {
 		{"denied", 5, model.NoBytes(model.Denied), nil, missing},
 		{"missing, unexplained", 5, model.NoBytes(model.Absent), inferred, wrong},
 	} {
-		if got, why := judge(c.truth, c.said, c.doubts); got != c.want {
-			t.Errorf("%s: %s (%s), want %s", c.name, got, why, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got, why := judge(c.truth, c.said, c.doubts); got != c.want {
+				t.Errorf("%s (%s), want %s", got, why, c.want)
+			}
+		})
 	}
 }

@@ -195,10 +195,12 @@ func TestSetupSaysWhatFailed(t *testing.T) {
 // the installation fails is not.
 func TestCannotRun(t *testing.T) {
 	for code, want := range map[string]bool{"echo Linux aarch64": true, "echo Linux x86_64": false} {
-		_, err := setup(t, map[string]string{"uname": code + "\n"}, Newest)
-		exit, ok := errors.AsType[*exec.ExitError](err)
-		if !ok || (exit.ExitCode() == cannotRun) != want {
-			t.Errorf("%s: %v, want exit code %d: %v", code, err, cannotRun, want)
-		}
+		t.Run(code, func(t *testing.T) {
+			_, err := setup(t, map[string]string{"uname": code + "\n"}, Newest)
+			exit, ok := errors.AsType[*exec.ExitError](err)
+			if !ok || (exit.ExitCode() == cannotRun) != want {
+				t.Errorf("%v, want exit code %d: %v", err, cannotRun, want)
+			}
+		})
 	}
 }

@@ -271,9 +271,11 @@ func TestWhoHoldsADevice(t *testing.T) {
 	d := newDesk(t)
 	d.Fill(s)
 	for pid, want := range map[int]bool{100: true, 101: true, 102: false, 103: false, 104: false} {
-		if got := d.devices.uses(&failure.Process{PID: pid, Start: 1, UID: -1}, "0000:03:00.0"); got != want {
-			t.Errorf("%d: %v", pid, got)
-		}
+		t.Run(fmt.Sprint(pid), func(t *testing.T) {
+			if got := d.devices.uses(&failure.Process{PID: pid, Start: 1, UID: -1}, "0000:03:00.0"); got != want {
+				t.Error(got)
+			}
+		})
 	}
 }
 

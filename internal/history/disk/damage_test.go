@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -174,9 +175,11 @@ func TestWithout(t *testing.T) {
 		{[]span{{20, 30}, {90, 200}}, []span{{0, 19}, {31, 89}}},
 		{[]span{{-1, 101}}, nil},
 	} {
-		if got := without(all, tt.out); !slices.Equal(got, tt.want) {
-			t.Errorf("without %v: %v, want %v", tt.out, got, tt.want)
-		}
+		t.Run(fmt.Sprint(tt.out), func(t *testing.T) {
+			if got := without(all, tt.out); !slices.Equal(got, tt.want) {
+				t.Errorf("without %v: %v, want %v", tt.out, got, tt.want)
+			}
+		})
 	}
 }
 

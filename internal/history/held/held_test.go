@@ -51,14 +51,16 @@ func TestPoints(t *testing.T) {
 		"it held before":        {[]at{{0, 5}, {9, 5}, {11, 5}}, 10, 20, "10=5 11=5"},
 		"none at all":           {nil, 0, 5, ""},
 	} {
-		l := NewLine(begin.Add(time.Duration(c.from)*time.Second), begin.Add(time.Duration(c.to)*time.Second))
-		for _, x := range c.seen {
-			see(l, x.second, x.dram)
-		}
-		list, step := l.Points(1000)
-		if got := formatPoints(list); got != c.want || step != 0 {
-			t.Errorf("%s: %q with a step of %v, want %q", name, got, step, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			l := NewLine(begin.Add(time.Duration(c.from)*time.Second), begin.Add(time.Duration(c.to)*time.Second))
+			for _, x := range c.seen {
+				see(l, x.second, x.dram)
+			}
+			list, step := l.Points(1000)
+			if got := formatPoints(list); got != c.want || step != 0 {
+				t.Errorf("%q with a step of %v, want %q", got, step, c.want)
+			}
+		})
 	}
 }
 

@@ -2,6 +2,7 @@ package plot
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -18,9 +19,11 @@ func TestOverTime(t *testing.T) {
 		{Question{Expr: "sum(tenstorrent_core_power_watts)"}, "(sum(tenstorrent_core_power_watts))[2000ms:2000ms]"},
 		{Question{Expr: "rate(x[1m])", Rate: true}, "(rate(x[1m]))[2000ms:2000ms]"},
 	} {
-		if got := overTime(c.q, 2*time.Second); got != c.want {
-			t.Errorf("%s: %s, want %s", c.q.Expr, got, c.want)
-		}
+		t.Run(c.q.Expr, func(t *testing.T) {
+			if got := overTime(c.q, 2*time.Second); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
 	}
 }
 
@@ -59,8 +62,10 @@ func TestMetricArgs(t *testing.T) {
 		{[]string{`sum by (host, pci) (tenstorrent_power_watts)`}, []string{`sum by (host, pci) (tenstorrent_power_watts)`}},
 		{[]string{`tenstorrent_power_watts{a="1",b="2"}`}, []string{`tenstorrent_power_watts{a="1",b="2"}`}},
 	} {
-		if got := Names(tt.args); !slices.Equal(got, tt.want) {
-			t.Errorf("%q: %q, want %q", tt.args, got, tt.want)
-		}
+		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
+			if got := Names(tt.args); !slices.Equal(got, tt.want) {
+				t.Errorf("%q: %q, want %q", tt.args, got, tt.want)
+			}
+		})
 	}
 }

@@ -149,14 +149,16 @@ func TestConditions(t *testing.T) {
 		"duration>+79s": true, "duration>+2m": false, "throttled>0s": true, "throttled@0>0s": false, "throttled@1>40s": true,
 		"energy<-1%": false, "duration<20m": true, "left>0": false, "power.max>119W": true, "dram.peak@0>+1%": false,
 	} {
-		cond, err := ParseCondition(text)
-		if err != nil {
-			t.Errorf("%s: %v", text, err)
-			continue
-		}
-		if got, err := c.Check(cond); err != nil || got != want {
-			t.Errorf("%s: %v, %v", text, got, err)
-		}
+		t.Run(text, func(t *testing.T) {
+			cond, err := ParseCondition(text)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if got, err := c.Check(cond); err != nil || got != want {
+				t.Errorf("%v, %v", got, err)
+			}
+		})
 	}
 	for _, text := range []string{"", "dram.peak", ">5%", "dram.peak>", "dram.peak>five", "dram.peak>5 bananas", "dram.peak@x>5", "dram.peak@-1>5"} {
 		if cond, err := ParseCondition(text); err == nil {

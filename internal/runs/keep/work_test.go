@@ -1,6 +1,7 @@
 package keep
 
 import (
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -43,14 +44,16 @@ func TestSilentRun(t *testing.T) {
 		cause model.WorkCause
 		known bool
 	}{{"", true}, {model.WorkSilent, false}, {model.WorkUnreported, false}, {model.WorkQueues, false}, {model.WorkUnprofiled, false}, {model.WorkRecordsLost, false}} {
-		b := open(t, t.TempDir())
-		var sc scene
-		for s := range 11 {
-			b.Observe(sc.at(float64(s), without(working(7, 0, ""), c.cause != "", c.cause)))
-		}
-		if got, known := all(t, b, runs.Query{})[0].Busy(); known != c.known || got.Bound != model.Exact {
-			t.Errorf("%q: %+v, known %v", c.cause, got, known)
-		}
+		t.Run(fmt.Sprint(c.cause), func(t *testing.T) {
+			b := open(t, t.TempDir())
+			var sc scene
+			for s := range 11 {
+				b.Observe(sc.at(float64(s), without(working(7, 0, ""), c.cause != "", c.cause)))
+			}
+			if got, known := all(t, b, runs.Query{})[0].Busy(); known != c.known || got.Bound != model.Exact {
+				t.Errorf("%q: %+v, known %v", c.cause, got, known)
+			}
+		})
 	}
 }
 
@@ -142,8 +145,10 @@ func TestIdle(t *testing.T) {
 		"not watched":   func(p *model.Process) { p.Work = model.ProcessWork{} },
 		"holds nothing": func(p *model.Process) { p.Devices[0].Memory[model.DRAM] = model.ExactBytes(0) },
 	} {
-		if got := idle(change); !got.IsZero() {
-			t.Errorf("%s: idle since %v", name, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := idle(change); !got.IsZero() {
+				t.Errorf("idle since %v", got)
+			}
+		})
 	}
 }

@@ -166,11 +166,13 @@ func TestScrape(t *testing.T) {
 		status int
 		text   string
 	}{{http.StatusNotFound, ""}, {http.StatusOK, "<html>"}, {http.StatusOK, "up 1\n"}} {
-		status, text = broken.status, broken.text
-		s.scrape(context.Background())
-		if r := remote(); r.Known() || !strings.Contains(r.Why, "does not answer") {
-			t.Errorf("%+v: %+v", broken, r)
-		}
+		t.Run(fmt.Sprint(broken.status, broken.text), func(t *testing.T) {
+			status, text = broken.status, broken.text
+			s.scrape(context.Background())
+			if r := remote(); r.Known() || !strings.Contains(r.Why, "does not answer") {
+				t.Errorf("%+v: %+v", broken, r)
+			}
+		})
 	}
 }
 
@@ -179,9 +181,11 @@ func TestCheck(t *testing.T) {
 		"http://127.0.0.1:8080/metrics": true, "http://localhost:18080/metrics": true, "http://[::1]:8080/metrics": true,
 		"http://10.0.0.1:8080/metrics": false, "https://localhost/metrics": false, "localhost:8080": false, "": false, "http://": false,
 	} {
-		if err := Check(address); (err == nil) != ok {
-			t.Errorf("%q: %v", address, err)
-		}
+		t.Run(address, func(t *testing.T) {
+			if err := Check(address); (err == nil) != ok {
+				t.Errorf("%q: %v", address, err)
+			}
+		})
 	}
 }
 

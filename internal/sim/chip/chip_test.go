@@ -110,14 +110,16 @@ func TestSameSeedSameHistory(t *testing.T) {
 
 func TestHeartbeat(t *testing.T) {
 	for card, perSecond := range map[string]uint32{"n150": 2, "p150a": 10} {
-		c := newChip(t, card, 1)
-		if got := word(t, c, Heartbeat, at(10*time.Second)) - word(t, c, Heartbeat, at(0)); got != 10*perSecond {
-			t.Errorf("%s: %d beats in 10 s, want %d", card, got, 10*perSecond)
-		}
-		c.Reset(at(20 * time.Second))
-		if got := word(t, c, Heartbeat, at(21*time.Second)); got != perSecond {
-			t.Errorf("%s: %d a second after a reset, want %d", card, got, perSecond)
-		}
+		t.Run(card, func(t *testing.T) {
+			c := newChip(t, card, 1)
+			if got := word(t, c, Heartbeat, at(10*time.Second)) - word(t, c, Heartbeat, at(0)); got != 10*perSecond {
+				t.Errorf("%d beats in 10 s, want %d", got, 10*perSecond)
+			}
+			c.Reset(at(20 * time.Second))
+			if got := word(t, c, Heartbeat, at(21*time.Second)); got != perSecond {
+				t.Errorf("%d a second after a reset, want %d", got, perSecond)
+			}
+		})
 	}
 	c := newChip(t, "p150a", 1)
 	now := word(t, c, Heartbeat, at(0))
@@ -148,9 +150,11 @@ func TestTraffic(t *testing.T) {
 		{"to the device", total(to, HostWrites, HostWritesNonposted, ChipReads), 10 * 3.2e9 / 32},
 		{"from the device", total(to, HostReads, ChipWrites, ChipWritesNonposted), 10 * 6.4e8 / 32},
 	} {
-		if math.Abs(float64(tt.got)-tt.want) > 20 {
-			t.Errorf("%s: %d words in 10 s, want %.0f", tt.name, tt.got, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			if math.Abs(float64(tt.got)-tt.want) > 20 {
+				t.Errorf("%d words in 10 s, want %.0f", tt.got, tt.want)
+			}
+		})
 	}
 	c.SetCounters(ChipReads, 1, math.MaxUint32, to)
 	if got := c.Count(ChipReads, 1, at(11*time.Second)); got > 1<<31 {

@@ -1,6 +1,7 @@
 package chip
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -33,17 +34,19 @@ func TestFirmwareTags(t *testing.T) {
 		{"18.7", "p150a", TDPLimit, false},
 		{"18.8.0.1", "p150a", TDPLimit, true},
 	} {
-		f, err := ParseFirmware(tt.firmware)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := SpecOf(tt.card)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := f.Publishes(s, tt.tag); got != tt.want {
-			t.Errorf("firmware %q on %s publishes tag %d: %v, want %v", tt.firmware, tt.card, tt.tag, got, tt.want)
-		}
+		t.Run(fmt.Sprintf("%s %s %d", tt.firmware, tt.card, tt.tag), func(t *testing.T) {
+			f, err := ParseFirmware(tt.firmware)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := SpecOf(tt.card)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := f.Publishes(s, tt.tag); got != tt.want {
+				t.Errorf("firmware %q on %s publishes tag %d: %v, want %v", tt.firmware, tt.card, tt.tag, got, tt.want)
+			}
+		})
 	}
 }
 

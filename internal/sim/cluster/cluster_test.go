@@ -43,30 +43,32 @@ func TestChipsAreFoundByTheirIDs(t *testing.T) {
 		"n150": false, "2xn150": false, "n300": false, "4xn300": false, "p100a": false, "2xp150a": false,
 		"n150,n300,p150a": false, "p300c": true, "galaxy-blackhole": false, "galaxy-wormhole": true,
 	} {
-		for _, cables := range []bool{false, true} {
-			d := hostWith(t, list)
-			c := clusterOf(t, d, Options{Cables: cables})
-			var r board.Resolver
-			r.Update(resolverEndpoints(t, d))
-			for _, ch := range c.Chips() {
-				m := r.Match([]board.Sighting{{ID: ch.ID}})[0]
-				switch {
-				case m.Certainty == board.Exact && (m.Device != ch.Device || m.Slot != ch.Slot || m.Name != ch.Name):
-					t.Errorf("%s cables=%v: chip %+v was found at %+v", list, cables, ch, m)
-				case m.Certainty == board.Unmatched && list != "galaxy-wormhole", m.Certainty != board.Exact && !open:
-					t.Errorf("%s cables=%v: chip %+v: %+v", list, cables, ch, m)
+		t.Run(list, func(t *testing.T) {
+			for _, cables := range []bool{false, true} {
+				d := hostWith(t, list)
+				c := clusterOf(t, d, Options{Cables: cables})
+				var r board.Resolver
+				r.Update(resolverEndpoints(t, d))
+				for _, ch := range c.Chips() {
+					m := r.Match([]board.Sighting{{ID: ch.ID}})[0]
+					switch {
+					case m.Certainty == board.Exact && (m.Device != ch.Device || m.Slot != ch.Slot || m.Name != ch.Name):
+						t.Errorf("%s cables=%v: chip %+v was found at %+v", list, cables, ch, m)
+					case m.Certainty == board.Unmatched && list != "galaxy-wormhole", m.Certainty != board.Exact && !open:
+						t.Errorf("%s cables=%v: chip %+v: %+v", list, cables, ch, m)
+					}
+				}
+				// And what was left open the descriptor decides.
+				for _, desc := range c.all {
+					r.Learn(desc.Placements())
+				}
+				for _, ch := range c.Chips() {
+					if m := r.Match([]board.Sighting{{ID: ch.ID}})[0]; m.Device != ch.Device || m.Slot != ch.Slot {
+						t.Errorf("%s cables=%v with the descriptor: chip %+v was found at %+v", list, cables, ch, m)
+					}
 				}
 			}
-			// And what was left open the descriptor decides.
-			for _, desc := range c.all {
-				r.Learn(desc.Placements())
-			}
-			for _, ch := range c.Chips() {
-				if m := r.Match([]board.Sighting{{ID: ch.ID}})[0]; m.Device != ch.Device || m.Slot != ch.Slot {
-					t.Errorf("%s cables=%v with the descriptor: chip %+v was found at %+v", list, cables, ch, m)
-				}
-			}
-		}
+		})
 	}
 }
 

@@ -47,9 +47,11 @@ at 500ms set 0 tt_aiclk "a b" ''
 		"set 0 tt_aiclk 'a b": "not closed",
 		"at -1s hang 0":       "not a time",
 	} {
-		if _, err := ParseScript(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want an error with %q", text, err, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			if _, err := ParseScript(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v, want an error with %q", text, err, want)
+			}
+		})
 	}
 }
 

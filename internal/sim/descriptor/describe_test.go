@@ -80,38 +80,40 @@ func TestDescribe(t *testing.T) {
 		{"galaxy-wormhole", 1, false, 32, 1, 208, 52},
 		{"galaxy-blackhole", 1, false, 32, 1, 140, 68},
 	} {
-		d := describe(t, boards(t, c.card, c.n), c.cables)
-		name := fmt.Sprintf("%dx%s, cables %v", c.n, c.card, c.cables)
-		used, edges, ids := map[umd.End]bool{}, map[[2]int]bool{}, map[uint64]bool{}
-		for _, l := range d.Links {
-			for _, e := range l {
-				if used[e] {
-					t.Errorf("%s: channel %d of chip %d is in two links", name, e.Channel, e.Chip)
+		t.Run(fmt.Sprintf("%dx%s, cables %v", c.n, c.card, c.cables), func(t *testing.T) {
+			d := describe(t, boards(t, c.card, c.n), c.cables)
+			name := fmt.Sprintf("%dx%s, cables %v", c.n, c.card, c.cables)
+			used, edges, ids := map[umd.End]bool{}, map[[2]int]bool{}, map[uint64]bool{}
+			for _, l := range d.Links {
+				for _, e := range l {
+					if used[e] {
+						t.Errorf("%s: channel %d of chip %d is in two links", name, e.Channel, e.Chip)
+					}
+					used[e] = true
 				}
-				used[e] = true
+				edges[[2]int{min(l[0].Chip, l[1].Chip), max(l[0].Chip, l[1].Chip)}] = true
 			}
-			edges[[2]int{min(l[0].Chip, l[1].Chip), max(l[0].Chip, l[1].Chip)}] = true
-		}
-		for i, chip := range d.Chips {
-			ids[chip.UniqueID] = true
-			if chip.ID != i || chip.Remote() != (chip.BusID == "") || chip.Bus < 0 {
-				t.Errorf("%s: chip %d: %+v", name, i, chip)
+			for i, chip := range d.Chips {
+				ids[chip.UniqueID] = true
+				if chip.ID != i || chip.Remote() != (chip.BusID == "") || chip.Bus < 0 {
+					t.Errorf("%s: chip %d: %+v", name, i, chip)
+				}
 			}
-		}
-		if len(d.Chips) != c.chips || len(d.Boards) != c.boards || len(d.Links) != c.links || len(edges) != c.edge || len(ids) != c.chips {
-			t.Errorf("%s: %d chips, %d ids, %d boards, %d links in %d edges; want %+v", name, len(d.Chips), len(ids), len(d.Boards), len(d.Links), len(edges), c)
-		}
-		local := slices.Collect(func(yield func(string) bool) {
-			for _, chip := range local(d) {
-				yield(chip.BusID)
+			if len(d.Chips) != c.chips || len(d.Boards) != c.boards || len(d.Links) != c.links || len(edges) != c.edge || len(ids) != c.chips {
+				t.Errorf("%s: %d chips, %d ids, %d boards, %d links in %d edges; want %+v", name, len(d.Chips), len(ids), len(d.Boards), len(d.Links), len(edges), c)
+			}
+			local := slices.Collect(func(yield func(string) bool) {
+				for _, chip := range local(d) {
+					yield(chip.BusID)
+				}
+			})
+			if !slices.IsSorted(local) {
+				t.Errorf("%s: chips on PCIe are not in the order of their addresses: %v", name, local)
+			}
+			if again, err := umd.Parse(AppendYAML(nil, d)); err != nil || !cmp.Equal(d, again, cmpopts.EquateEmpty()) {
+				t.Errorf("%s: written and read again: %v\n%s", name, err, cmp.Diff(d, again, cmpopts.EquateEmpty()))
 			}
 		})
-		if !slices.IsSorted(local) {
-			t.Errorf("%s: chips on PCIe are not in the order of their addresses: %v", name, local)
-		}
-		if again, err := umd.Parse(AppendYAML(nil, d)); err != nil || !cmp.Equal(d, again, cmpopts.EquateEmpty()) {
-			t.Errorf("%s: written and read again: %v\n%s", name, err, cmp.Diff(d, again, cmpopts.EquateEmpty()))
-		}
 	}
 }
 
@@ -135,13 +137,15 @@ func TestDescribedIDs(t *testing.T) {
 		{"p300a", with(boards(t, "p300a", 1), 0x000004513190F006, 1), false, []uint64{151896654217409, 151896654217408}}, // falling addresses
 		{"p150b alone", with(boards(t, "p150b", 1), 0x000004123191110E, 5), true, []uint64{5}},
 	} {
-		var got []uint64
-		for _, chip := range describe(t, c.endpoints, c.cables).Chips {
-			got = append(got, chip.UniqueID)
-		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s:\n%s", c.name, diff)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			var got []uint64
+			for _, chip := range describe(t, c.endpoints, c.cables).Chips {
+				got = append(got, chip.UniqueID)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s:\n%s", c.name, diff)
+			}
+		})
 	}
 	two := boards(t, "p150b", 2)
 	two[0].Serial = 0x000004123191110E
@@ -192,11 +196,13 @@ func TestDescribedCores(t *testing.T) {
 		{"p150a", "18.0.0.0", 0, 0},
 		{"galaxy-blackhole", "", 1, 0},
 	} {
-		e := boards(t, c.card, 1)[0]
-		e.Bundle = c.bundle
-		if h := harvest(e); bits(h.Tensix) != c.rows || bits(h.DRAM) != c.dram || !h.NOCTranslation {
-			t.Errorf("%s %s: %+v", c.card, c.bundle, h)
-		}
+		t.Run(c.card+" "+c.bundle, func(t *testing.T) {
+			e := boards(t, c.card, 1)[0]
+			e.Bundle = c.bundle
+			if h := harvest(e); bits(h.Tensix) != c.rows || bits(h.DRAM) != c.dram || !h.NOCTranslation {
+				t.Errorf("%s %s: %+v", c.card, c.bundle, h)
+			}
+		})
 	}
 }
 
@@ -207,9 +213,11 @@ func TestDescribeRefuses(t *testing.T) {
 		"different generations":        append(boards(t, "n150", 1), boards(t, "p150a", 1)...),
 		`UMD has no board type for "o`: {{Board: orion, BusID: "0000:01:00.0"}},
 	} {
-		if _, err := Describe(endpoints, false); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			if _, err := Describe(endpoints, false); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
+		})
 	}
 }
 

@@ -108,16 +108,18 @@ func TestFilesByVersion(t *testing.T) {
 		{"/sys/module/tenstorrent/parameters/idle_power_down_grace_ms", "2.9.0", "2.9.0"},
 		{"/sys/module/tenstorrent/parameters/auto_reset_timeout", "1.34", "1.34"},
 	} {
-		for board, since := range map[string]string{"n150": tt.wh, "p150a": tt.bh} {
-			there := false
-			for _, v := range versions {
-				there = there || v == since
-				d := newDriver(t, board, v, "", Surroundings{})
-				if got := lookUp(d, tt.file) != nil; got != there {
-					t.Errorf("%s %s: %s there: %v, want since %q", board, v, tt.file, got, since)
+		t.Run(tt.file, func(t *testing.T) {
+			for board, since := range map[string]string{"n150": tt.wh, "p150a": tt.bh} {
+				there := false
+				for _, v := range versions {
+					there = there || v == since
+					d := newDriver(t, board, v, "", Surroundings{})
+					if got := lookUp(d, tt.file) != nil; got != there {
+						t.Errorf("%s %s: %s there: %v, want since %q", board, v, tt.file, got, since)
+					}
 				}
 			}
-		}
+		})
 	}
 }
 
@@ -126,11 +128,13 @@ func TestByIDLinks(t *testing.T) {
 		version, firmware string
 		want              bool
 	}{{"2.5.0", "", false}, {"2.6.0", "", true}, {"2.10.0", "18.3", false}} {
-		d := newDriver(t, "p150a", tt.version, tt.firmware, Surroundings{})
-		links := names(t, d, "/dev/tenstorrent/by-id")
-		if got := len(links) == 1 && strings.HasPrefix(links[0], "blackhole-"); got != tt.want {
-			t.Errorf("driver %s, firmware %q: by-id holds %v", tt.version, tt.firmware, links)
-		}
+		t.Run(tt.version, func(t *testing.T) {
+			d := newDriver(t, "p150a", tt.version, tt.firmware, Surroundings{})
+			links := names(t, d, "/dev/tenstorrent/by-id")
+			if got := len(links) == 1 && strings.HasPrefix(links[0], "blackhole-"); got != tt.want {
+				t.Errorf("driver %s, firmware %q: by-id holds %v", tt.version, tt.firmware, links)
+			}
+		})
 	}
 }
 
@@ -147,24 +151,28 @@ func TestWithoutTags(t *testing.T) {
 		{"n150", "2.10.0", "labels-only", bare, labels},
 		{"n150", "2.10.0", "18.3", bare, ""}, // old firmware loses hwmon with 2.9
 	} {
-		d := newDriver(t, tt.board, tt.version, tt.firmware, Surroundings{})
-		if got := strings.Join(names(t, d, class), " "); got != tt.class {
-			t.Errorf("%+v: class device holds %s", tt, got)
-		}
-		if got := strings.Join(names(t, d, mon), " "); got != tt.hwmon {
-			t.Errorf("%+v: hwmon holds %q, want %q", tt, got, tt.hwmon)
-		}
+		t.Run(tt.board+" "+tt.firmware, func(t *testing.T) {
+			d := newDriver(t, tt.board, tt.version, tt.firmware, Surroundings{})
+			if got := strings.Join(names(t, d, class), " "); got != tt.class {
+				t.Errorf("%+v: class device holds %s", tt, got)
+			}
+			if got := strings.Join(names(t, d, mon), " "); got != tt.hwmon {
+				t.Errorf("%+v: hwmon holds %q, want %q", tt, got, tt.hwmon)
+			}
+		})
 	}
 	d := newDriver(t, "p150a", "2.10.0", "fanless", Surroundings{})
 	if lookUp(d, mon+"/fan1_label") == nil || lookUp(d, mon+"/fan1_input") != nil {
 		t.Error("fanless firmware must have the label and not the value")
 	}
 	for version, want := range map[string]errno{"2.10.0": 0, "2.11.0": syscall.ENODATA} {
-		d = newDriver(t, "p150a", version, "", Surroundings{})
-		d.devices[0].chip.SetWord(chip.FanRPM, 0xFFFF_FFFF)
-		if text, e := show(t, d, mon+"/fan1_input"); e != want {
-			t.Errorf("%s: no fan reads as %q, %v", version, text, e)
-		}
+		t.Run(version, func(t *testing.T) {
+			d = newDriver(t, "p150a", version, "", Surroundings{})
+			d.devices[0].chip.SetWord(chip.FanRPM, 0xFFFF_FFFF)
+			if text, e := show(t, d, mon+"/fan1_input"); e != want {
+				t.Errorf("no fan reads as %q, %v", text, e)
+			}
+		})
 	}
 	d = newDriver(t, "n150", "2.8.0", "18.3", Surroundings{})
 	if lookUp(d, class+"/tt_aiclk") != nil || lookUp(d, mon+"/temp1_input") == nil {
@@ -186,12 +194,14 @@ func TestMissingTagByVersion(t *testing.T) {
 	}{
 		{"2.1.0", "0\n", 0}, {"2.2.0", "", syscall.EINVAL}, {"2.8.0", "", syscall.EINVAL}, {"2.9.0", "", syscall.ENODATA},
 	} {
-		d := newDriver(t, "p150a", tt.version, "", Surroundings{})
-		d.devices[0].chip.SetFirmware(chip.Firmware{Omit: []chip.Tag{chip.AIClk}})
-		text, e := show(t, d, "/sys/class/tenstorrent/tenstorrent!0/tt_aiclk")
-		if text != tt.text || e != tt.errno {
-			t.Errorf("%s: %q %v, want %q %v", tt.version, text, e, tt.text, tt.errno)
-		}
+		t.Run(tt.version, func(t *testing.T) {
+			d := newDriver(t, "p150a", tt.version, "", Surroundings{})
+			d.devices[0].chip.SetFirmware(chip.Firmware{Omit: []chip.Tag{chip.AIClk}})
+			text, e := show(t, d, "/sys/class/tenstorrent/tenstorrent!0/tt_aiclk")
+			if text != tt.text || e != tt.errno {
+				t.Errorf("%q %v, want %q %v", text, e, tt.text, tt.errno)
+			}
+		})
 	}
 	d := newDriver(t, "p150a", "2.10.0", "omit=62", Surroundings{})
 	if _, e := show(t, d, "/sys/class/tenstorrent/tenstorrent!0/tt_asic_id"); e != syscall.ENODATA {
@@ -220,18 +230,20 @@ func TestGalaxyOrdinals(t *testing.T) {
 		{"galaxy-blackhole", "2.10.0", map[int]string{0: "01", 8: "41", 15: "48", 16: "c1", 24: "81", 31: "88"}},
 		{"galaxy-wormhole", "2.7.0", map[int]string{0: "01", 8: "41", 16: "81", 24: "c1", 31: "c8"}}, // lowest free
 	} {
-		d := newDriver(t, tt.board, tt.version, "", Surroundings{})
-		got := make(map[int]string)
-		for index := range tt.want {
-			dev, err := d.Device(fmt.Sprint(index))
-			if err != nil {
-				t.Fatal(err)
+		t.Run(tt.board+" "+tt.version, func(t *testing.T) {
+			d := newDriver(t, tt.board, tt.version, "", Surroundings{})
+			got := make(map[int]string)
+			for index := range tt.want {
+				dev, err := d.Device(fmt.Sprint(index))
+				if err != nil {
+					t.Fatal(err)
+				}
+				got[index] = dev.BDF()[5:7]
 			}
-			got[index] = dev.BDF()[5:7]
-		}
-		if diff := cmp.Diff(tt.want, got); diff != "" {
-			t.Errorf("%s %s (-want +got):\n%s", tt.board, tt.version, diff)
-		}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%s %s (-want +got):\n%s", tt.board, tt.version, diff)
+			}
+		})
 	}
 }
 
@@ -270,11 +282,13 @@ func TestAwayFromTheHost(t *testing.T) {
 		{"tray of low buses, free", "galaxy-blackhole", Surroundings{}, "pci0000:00/0000:00:01.1/0000:01:00.0"},
 		{"server", "galaxy-blackhole", Surroundings{Roots: []string{"pci0000:00", "pci0000:40", "pci0000:80", "pci0000:c0"}}, "pci0001:00/0001:00:01.1/0001:01:00.0"},
 	} {
-		d := newDriver(t, tt.board, "2.10.0", "", tt.host)
-		link := lookUp(d, "/sys/class/tenstorrent/tenstorrent!0").(*tree.Link)
-		if want := "../../devices/" + tt.want + "/tenstorrent/tenstorrent!0"; link.Target != want {
-			t.Errorf("%s: %s, want %s", tt.name, link.Target, want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			d := newDriver(t, tt.board, "2.10.0", "", tt.host)
+			link := lookUp(d, "/sys/class/tenstorrent/tenstorrent!0").(*tree.Link)
+			if want := "../../devices/" + tt.want + "/tenstorrent/tenstorrent!0"; link.Target != want {
+				t.Errorf("%s, want %s", link.Target, want)
+			}
+		})
 	}
 	d := newDriver(t, "n150", "2.10.0", "", Surroundings{Hwmon: []int{0, 1, 7}, Majors: []int{246, 245}})
 	if lookUp(d, "/sys/class/hwmon/hwmon9/name") == nil || lookUp(d, "/sys/class/hwmon/hwmon0") != nil {
@@ -311,10 +325,12 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 
 func TestParseVersion(t *testing.T) {
 	for _, tt := range []struct{ in, want string }{{"1.34", "1.34"}, {"2.10.1-pre", "2.10.1-pre"}, {"2.9.0-rc1", "2.9.0-rc1"}, {"2.10", "2.10"}} {
-		v, err := ParseVersion(tt.in)
-		if err != nil || v.String() != tt.want {
-			t.Errorf("%q: %v %v", tt.in, v, err)
-		}
+		t.Run(tt.in, func(t *testing.T) {
+			v, err := ParseVersion(tt.in)
+			if err != nil || v.String() != tt.want {
+				t.Errorf("%q: %v %v", tt.in, v, err)
+			}
+		})
 	}
 	for _, bad := range []string{"", "2", "2.x", "1.33", "2.12.0", "3.0", "2.1.0.0", "-1.2", "2..1"} {
 		if v, err := ParseVersion(bad); err == nil {

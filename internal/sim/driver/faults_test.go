@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"syscall"
@@ -87,22 +88,24 @@ func TestBlockAndRelease(t *testing.T) {
 		{"everything", class0 + "device/vendor"},
 		{"pids", "/proc/driver/tenstorrent/0/pids"},
 	} {
-		if err := dev.Block(tt.what, Forever); err != nil {
-			t.Fatal(err)
-		}
-		if err := dev.Block(tt.what, Forever); err == nil {
-			t.Errorf("blocking %s twice succeeded", tt.what)
-		}
-		if got := dev.Blocked(); !slices.Equal(got, []string{tt.what}) {
-			t.Errorf("blocked: %v", got)
-		}
-		held := reading(t, d, tt.file)
-		if !dev.Unblock(tt.what) || dev.Unblock(tt.what) {
-			t.Errorf("releasing %s", tt.what)
-		}
-		if got := <-held; got.e != 0 {
-			t.Errorf("%s after its release: %v", tt.file, got.e)
-		}
+		t.Run(tt.what, func(t *testing.T) {
+			if err := dev.Block(tt.what, Forever); err != nil {
+				t.Fatal(err)
+			}
+			if err := dev.Block(tt.what, Forever); err == nil {
+				t.Errorf("blocking %s twice succeeded", tt.what)
+			}
+			if got := dev.Blocked(); !slices.Equal(got, []string{tt.what}) {
+				t.Errorf("blocked: %v", got)
+			}
+			held := reading(t, d, tt.file)
+			if !dev.Unblock(tt.what) || dev.Unblock(tt.what) {
+				t.Errorf("releasing %s", tt.what)
+			}
+			if got := <-held; got.e != 0 {
+				t.Errorf("%s after its release: %v", tt.file, got.e)
+			}
+		})
 	}
 }
 
@@ -113,16 +116,18 @@ func TestReleasedByTheEnd(t *testing.T) {
 		"unplugged": func(d *Driver) { d.devices[0].Unplug() },
 		"closed":    func(d *Driver) { d.Close() },
 	} {
-		d := newDriver(t, "n150", "2.10.0", "", Surroundings{})
-		if err := d.devices[0].Block("telemetry", Forever); err != nil {
-			t.Fatal(err)
-		}
-		held := reading(t, d, class0+"tt_aiclk")
-		end(d)
-		if got := <-held; got.e != syscall.ENODEV {
-			t.Errorf("%s: %v, want ENODEV", name, got)
-		}
-		d.Close()
+		t.Run(name, func(t *testing.T) {
+			d := newDriver(t, "n150", "2.10.0", "", Surroundings{})
+			if err := d.devices[0].Block("telemetry", Forever); err != nil {
+				t.Fatal(err)
+			}
+			held := reading(t, d, class0+"tt_aiclk")
+			end(d)
+			if got := <-held; got.e != syscall.ENODEV {
+				t.Errorf("%v, want ENODEV", got)
+			}
+			d.Close()
+		})
 	}
 }
 
@@ -147,9 +152,11 @@ func TestPlugConflicts(t *testing.T) {
 	}{
 		{1, -1, b.BDF()}, {-1, b.hwmon, b.BDF()}, {-1, 12, "host's own"},
 	} {
-		if err := a.Plug(tt.index, tt.hwmon, 0); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("plugging as %d, hwmon%d: %v, want an error with %q", tt.index, tt.hwmon, err, tt.want)
-		}
+		t.Run(fmt.Sprintf("index %d, hwmon %d", tt.index, tt.hwmon), func(t *testing.T) {
+			if err := a.Plug(tt.index, tt.hwmon, 0); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("plugging as %d, hwmon%d: %v, want an error with %q", tt.index, tt.hwmon, err, tt.want)
+			}
+		})
 	}
 	if err := a.Plug(-1, -1, 0); err != nil {
 		t.Fatal(err)
@@ -199,9 +206,11 @@ func TestNumberInPids(t *testing.T) {
 	}{
 		{true, 1, 500}, {true, 2, 30}, {true, 3, 1}, {true, 4, 0}, {false, 1, 1}, {false, 4, 1},
 	} {
-		if got := o.number(tt.translate, tt.reader); got != tt.want {
-			t.Errorf("translate %v, reader in %d: %d, want %d", tt.translate, tt.reader, got, tt.want)
-		}
+		t.Run(fmt.Sprintf("translate %v, reader %d", tt.translate, tt.reader), func(t *testing.T) {
+			if got := o.number(tt.translate, tt.reader); got != tt.want {
+				t.Errorf("translate %v, reader in %d: %d, want %d", tt.translate, tt.reader, got, tt.want)
+			}
+		})
 	}
 	if got := (&Opener{PID: 0, fixed: true}).number(true, 1); got != 0 {
 		t.Errorf("made-up opener prints %d", got)

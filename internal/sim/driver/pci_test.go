@@ -42,19 +42,23 @@ func TestPCIFiles(t *testing.T) {
 		{"0000:40:01.1", "modalias", "pci:v00001022d000014ABsv00000000sd00000000bc06sc04i00"},
 		{"0000:42:00.0", "uevent", "DRIVER=tenstorrent\nPCI_CLASS=120000\nPCI_ID=1E52:B140\nPCI_SUBSYS_ID=1E52:0046\nPCI_SLOT_NAME=0000:42:00.0\nMODALIAS=pci:v00001E52d0000B140sv00001E52sd00000046bc12sc00i00"},
 	} {
-		if text, e := show(t, d, "/sys/bus/pci/devices/"+tt.bdf+"/"+tt.file); text != tt.want+"\n" || e != 0 {
-			t.Errorf("%s/%s: %q %v, want %q", tt.bdf, tt.file, text, e, tt.want)
-		}
+		t.Run(tt.bdf+" "+tt.file, func(t *testing.T) {
+			if text, e := show(t, d, "/sys/bus/pci/devices/"+tt.bdf+"/"+tt.file); text != tt.want+"\n" || e != 0 {
+				t.Errorf("%s/%s: %q %v, want %q", tt.bdf, tt.file, text, e, tt.want)
+			}
+		})
 	}
 	text, _ := show(t, d, "/sys/bus/pci/devices/0000:41:00.0/resource")
 	if strings.Count(text, "\n") != 13 {
 		t.Errorf("resource has %d lines, want 13", strings.Count(text, "\n"))
 	}
 	for name, size := range map[string]uint64{"resource0": 512 << 20, "resource2": 1 << 20, "resource4": 32 << 20} {
-		f := lookUp(d, "/sys/bus/pci/devices/0000:41:00.0/"+name).(*tree.File)
-		if f.Size != size || f.Mode != 0o600 {
-			t.Errorf("%s: %d bytes, mode %o", name, f.Size, f.Mode)
-		}
+		t.Run(name, func(t *testing.T) {
+			f := lookUp(d, "/sys/bus/pci/devices/0000:41:00.0/"+name).(*tree.File)
+			if f.Size != size || f.Mode != 0o600 {
+				t.Errorf("%d bytes, mode %o", f.Size, f.Mode)
+			}
+		})
 	}
 	for _, name := range []string{"correctable", "nonfatal", "fatal"} {
 		text, _ := show(t, d, "/sys/bus/pci/devices/0000:41:00.0/aer_dev_"+name)
@@ -92,9 +96,11 @@ func TestConfigSpace(t *testing.T) {
 		"subsystem": {at(0x2C, 4), 0x00181E52}, "first capability": {at(0x34, 1), capPower},
 		"link now": {at(capExpress+0x12, 2), 8<<4 | 3}, "link at best": {at(capExpress+0x0C, 2), 16<<4 | 4},
 	} {
-		if got[0] != got[1] {
-			t.Errorf("%s: %#x, want %#x", what, got[0], got[1])
-		}
+		t.Run(what, func(t *testing.T) {
+			if got[0] != got[1] {
+				t.Errorf("%#x, want %#x", got[0], got[1])
+			}
+		})
 	}
 	if header, _ := file.Show(tree.Caller{UID: 1000}); len(header) != headerSize {
 		t.Errorf("an ordinary user reads %d bytes, want the header", len(header))
@@ -108,9 +114,11 @@ func TestConfigSpace(t *testing.T) {
 		"current_link_speed": "Unknown", "current_link_width": "63", "max_link_speed": "64.0 GT/s PCIe", "max_link_width": "63",
 		"device": "0x401e",
 	} {
-		if text, _ := show(t, d, "/sys/bus/pci/devices/0000:41:00.0/"+name); text != want+"\n" {
-			t.Errorf("%s of a dead chip: %q, want %q", name, text, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if text, _ := show(t, d, "/sys/bus/pci/devices/0000:41:00.0/"+name); text != want+"\n" {
+				t.Errorf("%s of a dead chip: %q, want %q", name, text, want)
+			}
+		})
 	}
 }
 
@@ -170,9 +178,11 @@ func TestPCITable(t *testing.T) {
 
 func TestCPUMask(t *testing.T) {
 	for list, want := range map[string]string{"0": "1", "0-3": "f", "0-3,32": "1,0000000f", "": "0", "64": "1,00000000,00000000"} {
-		if got := cpuMask(list); got != want {
-			t.Errorf("%q: %s, want %s", list, got, want)
-		}
+		t.Run(list, func(t *testing.T) {
+			if got := cpuMask(list); got != want {
+				t.Errorf("%q: %s, want %s", list, got, want)
+			}
+		})
 	}
 }
 
@@ -180,9 +190,11 @@ func TestLinkOfADevice(t *testing.T) {
 	d := newDriver(t, "p150a", "2.10.0", "", Surroundings{})
 	dev := d.devices[0]
 	for _, bad := range [][2]int{{0, 16}, {6, 16}, {5, 0}, {5, 32}} {
-		if dev.SetLink(bad[0], bad[1]) == nil {
-			t.Errorf("generation %d width %d was taken", bad[0], bad[1])
-		}
+		t.Run(fmt.Sprint(bad), func(t *testing.T) {
+			if dev.SetLink(bad[0], bad[1]) == nil {
+				t.Errorf("generation %d width %d was taken", bad[0], bad[1])
+			}
+		})
 	}
 	if err := dev.SetLink(1, 1); err != nil {
 		t.Fatal(err)
@@ -199,9 +211,11 @@ func TestRelative(t *testing.T) {
 		{"devices/a", "devices/a/b", "b"},
 		{"bus/pci/devices", "devices/a", "../../../devices/a"},
 	} {
-		if got := relative(tt.from, tt.to); got != tt.want {
-			t.Errorf("from %s to %s: %s, want %s", tt.from, tt.to, got, tt.want)
-		}
+		t.Run(tt.from, func(t *testing.T) {
+			if got := relative(tt.from, tt.to); got != tt.want {
+				t.Errorf("from %s to %s: %s, want %s", tt.from, tt.to, got, tt.want)
+			}
+		})
 	}
 }
 
@@ -223,16 +237,20 @@ func TestConversions(t *testing.T) {
 		{"limits", upper, 950<<16 | 700, 950},
 		{"legacy watts, no answer", low(micro), 0xFFFFFFFF, 1110490560},
 	} {
-		if got := tt.f(tt.in); got != tt.want {
-			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.f(tt.in); got != tt.want {
+				t.Errorf("%d, want %d", got, tt.want)
+			}
+		})
 	}
 	for got, want := range map[string]string{
 		ethernet(0x0006E003, 0): "6.14.3", version4(0x120B0000, 0): "18.11.0.0", hex64(0x01000186, 0x11905001): "0100018611905001",
 		cardType(0x00000402, 0): "p150a", cardType(0x12345678, 0): "unknown", ethernet(^uint32(0), 0): "255.15.4095",
 	} {
-		if got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			if got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		})
 	}
 }

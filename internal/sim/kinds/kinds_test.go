@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -65,9 +66,11 @@ func TestScriptOf(t *testing.T) {
 		t.Errorf("%q %v, want %q", lines, err, want)
 	}
 	for _, params := range []workload.Params{{"dramm": "1G"}, {"dram": "1G", "script": "quit"}} {
-		if lines, err := scriptOf(workload.Spec{Params: params}, chips); err == nil {
-			t.Errorf("%v gives %q", params, lines)
-		}
+		t.Run(fmt.Sprint(params), func(t *testing.T) {
+			if lines, err := scriptOf(workload.Spec{Params: params}, chips); err == nil {
+				t.Errorf("%v gives %q", params, lines)
+			}
+		})
 	}
 }
 
@@ -78,13 +81,15 @@ func TestScriptMistakes(t *testing.T) {
 		"open @7":          `"@7"`,
 		"dance":            `"dance"`,
 	} {
-		tr, err := sim.NewTree(sim.Options{Boards: "n150", Procs: []string{"kind=metal,script=" + script}}, t.TempDir())
-		if err == nil {
-			tr.Close()
-		}
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want an error with %q", script, err, want)
-		}
+		t.Run(script, func(t *testing.T) {
+			tr, err := sim.NewTree(sim.Options{Boards: "n150", Procs: []string{"kind=metal,script=" + script}}, t.TempDir())
+			if err == nil {
+				tr.Close()
+			}
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v, want an error with %q", script, err, want)
+			}
+		})
 	}
 }
 

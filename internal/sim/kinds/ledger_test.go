@@ -49,13 +49,15 @@ func TestLedgerMistakes(t *testing.T) {
 		"dram=1G,blocks=0":          "must be enough",
 		"dram=3,banks=4":            "must be enough",
 	} {
-		p := workload.Params{}
-		for item := range strings.SplitSeq(text, ",") {
-			key, value, _ := strings.Cut(item, "=")
-			p[key] = value
-		}
-		if _, err := parseLedger(p); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", text, err, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			p := workload.Params{}
+			for item := range strings.SplitSeq(text, ",") {
+				key, value, _ := strings.Cut(item, "=")
+				p[key] = value
+			}
+			if _, err := parseLedger(p); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
+		})
 	}
 }

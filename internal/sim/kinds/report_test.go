@@ -139,12 +139,14 @@ func TestReportSettings(t *testing.T) {
 		"kind=report,batch=0":                "at least 1",
 		"kind=report,socket=/nowhere/at/all": "connecting to the allocation server",
 	} {
-		tr, err := sim.NewTree(sim.Options{Boards: "n150", Procs: []string{procs}}, t.TempDir())
-		if err == nil {
-			tr.Close()
-			t.Errorf("%s was accepted", procs)
-		} else if !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", procs, err, want)
-		}
+		t.Run(procs, func(t *testing.T) {
+			tr, err := sim.NewTree(sim.Options{Boards: "n150", Procs: []string{procs}}, t.TempDir())
+			if err == nil {
+				tr.Close()
+				t.Errorf("%s was accepted", procs)
+			} else if !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
+		})
 	}
 }

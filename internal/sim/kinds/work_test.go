@@ -3,6 +3,7 @@ package kinds
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,8 +85,10 @@ func TestWork(t *testing.T) {
 		return len(w.Host.Waiting) == 0 && !w.Host.LastFinish.Before(w.Host.LastEnqueue)
 	})
 	for _, bad := range [][]string{{"work", "llama", "dance"}, {"work", "missing", "hang"}, {"work", "llama"}} {
-		if _, err := tr.Ctl(bad...); err == nil {
-			t.Errorf("%v is taken", bad)
-		}
+		t.Run(strings.Join(bad, " "), func(t *testing.T) {
+			if _, err := tr.Ctl(bad...); err == nil {
+				t.Errorf("%v is taken", bad)
+			}
+		})
 	}
 }

@@ -216,20 +216,22 @@ func TestContainer(t *testing.T) {
 		{Options{Container: true, PID: 7, UID: 65534, PrivateShm: true}, 7, false},
 		{Options{Container: true, UID: 65534, PrivateShm: true}, 1, false},
 	} {
-		p := start(t, tt.o)
-		r := do(t, p, "open 1", "alloc 1 dram 5")
-		if r.PID != tt.pid || p.PID == tt.pid {
-			t.Errorf("%+v: pid %d inside, %d outside", tt.o, r.PID, p.PID)
-		}
-		_, err := os.Stat("/dev/shm/tt_device_1_memory")
-		if (err == nil) != tt.shared {
-			t.Errorf("%+v: region in our /dev/shm: %v", tt.o, err)
-		}
-		if st, err := os.Stat(fmt.Sprintf("/proc/%d", p.PID)); err != nil || int(st.Sys().(*syscall.Stat_t).Uid) != tt.o.UID {
-			t.Errorf("%+v: %+v, %v", tt.o, st, err)
-		}
-		kill(t, p)
-		_ = os.Remove("/dev/shm/tt_device_1_memory")
+		t.Run(fmt.Sprintf("pid %d, uid %d", tt.o.PID, tt.o.UID), func(t *testing.T) {
+			p := start(t, tt.o)
+			r := do(t, p, "open 1", "alloc 1 dram 5")
+			if r.PID != tt.pid || p.PID == tt.pid {
+				t.Errorf("%+v: pid %d inside, %d outside", tt.o, r.PID, p.PID)
+			}
+			_, err := os.Stat("/dev/shm/tt_device_1_memory")
+			if (err == nil) != tt.shared {
+				t.Errorf("%+v: region in our /dev/shm: %v", tt.o, err)
+			}
+			if st, err := os.Stat(fmt.Sprintf("/proc/%d", p.PID)); err != nil || int(st.Sys().(*syscall.Stat_t).Uid) != tt.o.UID {
+				t.Errorf("%+v: %+v, %v", tt.o, st, err)
+			}
+			kill(t, p)
+			_ = os.Remove("/dev/shm/tt_device_1_memory")
+		})
 	}
 }
 
@@ -251,9 +253,11 @@ func TestScriptErrors(t *testing.T) {
 		"store 1 3 4":           "chip 1 is not open",
 		"lib /nonexistent":      "no such file",
 	} {
-		if _, err := w.Do(command); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want …%s…", command, err, want)
-		}
+		t.Run(command, func(t *testing.T) {
+			if _, err := w.Do(command); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want …%s…", err, want)
+			}
+		})
 	}
 	if _, err := New(t.TempDir(), 5); err == nil {
 		t.Error("there is no layout 5")

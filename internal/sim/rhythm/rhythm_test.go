@@ -36,9 +36,11 @@ func TestParse(t *testing.T) {
 		"idle":                 "a word and a time",
 		"matmul 2ms x99999999": "x99999999",
 	} {
-		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want an error with %q", text, err, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v, want an error with %q", text, err, want)
+			}
+		})
 	}
 }
 
@@ -82,10 +84,12 @@ func TestPlay(t *testing.T) {
 		{"matmul 100ms; hang", 100 * ms, 1},
 		{"matmul 100ms; hang 900ms", time.Second, 10},
 	} {
-		busy, programs, _ := play(t, New(steps(c.script), 0), 0, 10*time.Second)
-		if busy != c.busy || programs != c.programs {
-			t.Errorf("%s: %d programs in %v, want %d in %v", c.script, programs, busy, c.programs, c.busy)
-		}
+		t.Run(c.script, func(t *testing.T) {
+			busy, programs, _ := play(t, New(steps(c.script), 0), 0, 10*time.Second)
+			if busy != c.busy || programs != c.programs {
+				t.Errorf("%d programs in %v, want %d in %v", programs, busy, c.programs, c.busy)
+			}
+		})
 	}
 	_, _, states := play(t, New(steps("matmul 100ms; idle 100ms; hang 100ms"), 0), 10*ms, 300*ms)
 	if diff := cmp.Diff(map[State]int{Working: 2, Waiting: 18, Resting: 10}, states); diff != "" {

@@ -179,9 +179,11 @@ func TestBeneath(t *testing.T) {
 		t.Errorf("merged listing %v", got)
 	}
 	for name, want := range map[string]string{"one": "../one", "two": "ours-two", "ours": "here"} {
-		if got, err := os.Readlink(filepath.Join(dir, name)); got != want {
-			t.Errorf("%s -> %q %v, want %q", name, got, err, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got, err := os.Readlink(filepath.Join(dir, name)); got != want {
+				t.Errorf("%s -> %q %v, want %q", name, got, err, want)
+			}
+		})
 	}
 	os.Remove(filepath.Join(host, "one")) // the host unplugs something
 	os.Symlink("../three", filepath.Join(host, "three"))

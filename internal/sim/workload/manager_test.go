@@ -222,13 +222,15 @@ func TestStartTellsWhatIsWrong(t *testing.T) {
 		"kind=bogus":                      `"bogus"`,
 		"kind=writes,file=/nonexistent/x": "/nonexistent/x",
 	} {
-		specs, err := Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := m.Start(specs[0]); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want an error with %s", text, err, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			specs, err := Parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := m.Start(specs[0]); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want an error with %s", err, want)
+			}
+		})
 	}
 	if len(m.List()) != 0 {
 		t.Errorf("%d workloads after failures", len(m.List()))

@@ -24,14 +24,16 @@ func TestParse(t *testing.T) {
 		"cmd=/usr/bin/python3 x": {Name: "python3", Command: []string{"/usr/bin/python3", "x"}, FDs: 1, Load: 0.6},
 		"kind=metal,file=x=y":    {Name: "workload", Command: []string{"workload"}, FDs: 1, Load: 0.6, Kind: "metal", Params: Params{"file": "x=y"}},
 	} {
-		got, err := Parse(text)
-		if err != nil {
-			t.Errorf("%q: %v", text, err)
-			continue
-		}
-		if diff := cmp.Diff([]Spec{want}, got); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", text, diff)
-		}
+		t.Run(text, func(t *testing.T) {
+			got, err := Parse(text)
+			if err != nil {
+				t.Errorf("%q: %v", text, err)
+				return
+			}
+			if diff := cmp.Diff([]Spec{want}, got); diff != "" {
+				t.Errorf("%q (-want +got):\n%s", text, diff)
+			}
+		})
 	}
 }
 
@@ -46,9 +48,11 @@ func TestParseMistakes(t *testing.T) {
 		"name=0123456789abcdef": "15 bytes",
 		"count=0":               "count",
 	} {
-		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want an error with %q", text, err, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v, want an error with %q", text, err, want)
+			}
+		})
 	}
 }
 

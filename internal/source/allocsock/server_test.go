@@ -426,11 +426,13 @@ func TestStatsRecords(t *testing.T) {
 		t.Fatalf("%d bytes, %v", len(b), err)
 	}
 	for i, want := range [][6]uint64{{0, 0, 0, 0, 0, 0}, {1, 1, 10, 0, 0, 0}, {7, 1, 0, 20, 0, 0}} {
-		for j, w := range want {
-			if got := le64(b[i*statsRecordLen+8*j:]); got != w {
-				t.Errorf("record %d, field %d: %d, want %d", i, j, got, w)
+		t.Run(fmt.Sprint("record ", i), func(t *testing.T) {
+			for j, w := range want {
+				if got := le64(b[i*statsRecordLen+8*j:]); got != w {
+					t.Errorf("record %d, field %d: %d, want %d", i, j, got, w)
+				}
 			}
-		}
+		})
 	}
 }
 

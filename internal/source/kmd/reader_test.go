@@ -105,9 +105,11 @@ func TestOldDrivers(t *testing.T) {
 		f.Device.PCIe.ToDeviceRate.Reason(): "absent: driver 1.34 offers no PCIe counters, 2.0.0 does",
 		f.Openers.Why:                       "driver 1.34 keeps no list of openers, 2.5.0 does",
 	} {
-		if got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			if got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
 	}
 	if f.Device.State != model.StateOK {
 		t.Errorf("state %s: %+v", f.Device.State, f.Device.StateReason)

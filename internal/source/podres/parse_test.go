@@ -1,6 +1,7 @@
 package podres
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,9 +39,11 @@ func TestParse(t *testing.T) {
 		t.Error(err, diff)
 	}
 	for _, bad := range [][]byte{{0xff}, {0x0a, 5, 1}, message(1, []byte{0x0a, 9})} {
-		if _, err := parseList(bad); err == nil {
-			t.Errorf("%x is read", bad)
-		}
+		t.Run(fmt.Sprintf("% x", bad), func(t *testing.T) {
+			if _, err := parseList(bad); err == nil {
+				t.Errorf("%x is read", bad)
+			}
+		})
 	}
 }
 

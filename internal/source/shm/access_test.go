@@ -227,11 +227,13 @@ func TestOddFiles(t *testing.T) {
 		t.Errorf("%d regions, want %d", len(s.last.Regions), len(want))
 	}
 	for id, w := range want {
-		reg := s.region(id)
-		s.doubts(reg, w.doubt...)
-		if reg.Why != w.why {
-			t.Errorf("chip %d: %v, want %v", id, reg.Why, w.why)
-		}
+		t.Run(fmt.Sprint(id), func(t *testing.T) {
+			reg := s.region(id)
+			s.doubts(reg, w.doubt...)
+			if reg.Why != w.why {
+				t.Errorf("chip %d: %v, want %v", id, reg.Why, w.why)
+			}
+		})
 	}
 	// A file that shrinks under the reader is a short read.
 	if err := os.Truncate(name(7), 100); err != nil {

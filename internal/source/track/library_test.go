@@ -330,20 +330,21 @@ func TestExamples(t *testing.T) {
 		"allocator.c": {"cc", "-std=c11", "536870912 bytes in 1 blocks, 545259520 at most\n"},
 		"monitor.cpp": {"c++", "-std=c++17", "chip 4476187513037: 536870912 bytes now, 545259520 at most\nhost: known\n"},
 	} {
-		if _, err := exec.LookPath(c.compiler); err != nil {
-			t.Logf("%s: no %s", source, c.compiler)
-			continue
-		}
-		program := filepath.Join(t.TempDir(), "example")
-		out, err := exec.Command(c.compiler, c.standard, "-Wall", "-Wextra", "-Werror", "-I"+filepath.Join(root, "lib/include"),
-			filepath.Join(root, "lib/examples", source), "-o", program, "-L"+built, "-l:libttmon.so", "-Wl,-rpath,"+built).CombinedOutput()
-		if err != nil {
-			t.Errorf("%s: %v\n%s", source, err, out)
-			continue
-		}
-		if out, err := exec.Command(program).CombinedOutput(); err != nil || string(out) != c.want {
-			t.Errorf("%s: %v, it says %q", source, err, out)
-		}
+		t.Run(source, func(t *testing.T) {
+			if _, err := exec.LookPath(c.compiler); err != nil {
+				t.Skipf("no %s", c.compiler)
+			}
+			program := filepath.Join(t.TempDir(), "example")
+			out, err := exec.Command(c.compiler, c.standard, "-Wall", "-Wextra", "-Werror", "-I"+filepath.Join(root, "lib/include"),
+				filepath.Join(root, "lib/examples", source), "-o", program, "-L"+built, "-l:libttmon.so", "-Wl,-rpath,"+built).CombinedOutput()
+			if err != nil {
+				t.Errorf("%v\n%s", err, out)
+				return
+			}
+			if out, err := exec.Command(program).CombinedOutput(); err != nil || string(out) != c.want {
+				t.Errorf("%v, it says %q", err, out)
+			}
+		})
 	}
 }
 

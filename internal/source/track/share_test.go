@@ -145,9 +145,11 @@ func TestOwnerOfLedger(t *testing.T) {
 	r := NewReader(Options{})
 	defer r.Close()
 	for uid, want := range map[int]bool{60000: true, 60001: false, 0: true} {
-		if got := r.mayKeep(&file{uid: uid}, cmd.Process.Pid); got != want {
-			t.Errorf("uid %d: %v", uid, got)
-		}
+		t.Run(fmt.Sprint(uid), func(t *testing.T) {
+			if got := r.mayKeep(&file{uid: uid}, cmd.Process.Pid); got != want {
+				t.Errorf("uid %d: %v", uid, got)
+			}
+		})
 	}
 }
 

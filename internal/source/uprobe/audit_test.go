@@ -97,15 +97,17 @@ func TestCircularBuffers(t *testing.T) {
 		t.Errorf("%d programs, and all are forgotten", n)
 	}
 	for i, op := range ops {
-		// A buffer down to below the end of the circular buffers.
-		const tile = 2048
-		tiles := ((l1.Base+l1.Capacity-ends[i])/tile + 1) * l1.Banks
-		do(t, j, ttnn.Step{"do": "alloc", "name": "wall", "pool": "l1", "bytes": tiles * tile})
-		_, err := j.Do(op)
-		said := regexp.MustCompile(`buffer region ends at (\d+)`).FindStringSubmatch(fmt.Sprint(err))
-		if said == nil || said[1] != fmt.Sprint(ends[i]) {
-			t.Errorf("%v: circular buffers end at %d, tt-metal says %v: %.500v", op["do"], ends[i], said, err)
-		}
-		do(t, j, ttnn.Step{"do": "free", "name": "wall"})
+		t.Run(fmt.Sprint(op["do"]), func(t *testing.T) {
+			// A buffer down to below the end of the circular buffers.
+			const tile = 2048
+			tiles := ((l1.Base+l1.Capacity-ends[i])/tile + 1) * l1.Banks
+			do(t, j, ttnn.Step{"do": "alloc", "name": "wall", "pool": "l1", "bytes": tiles * tile})
+			_, err := j.Do(op)
+			said := regexp.MustCompile(`buffer region ends at (\d+)`).FindStringSubmatch(fmt.Sprint(err))
+			if said == nil || said[1] != fmt.Sprint(ends[i]) {
+				t.Errorf("circular buffers end at %d, tt-metal says %v: %.500v", ends[i], said, err)
+			}
+			do(t, j, ttnn.Step{"do": "free", "name": "wall"})
+		})
 	}
 }

@@ -173,13 +173,15 @@ func TestFindProbesOfImage(t *testing.T) {
 		"much else":  {names: append(allNames(), strings.Split(strings.Repeat("_ZN2tt8tt_metal9allocator5otherEv,", 40_000), ",")...)},
 		"long names": {names: append([]string{strings.Repeat("x", pieceBytes-100), strings.Repeat("y", 2*pieceBytes)}, allNames()...)},
 	} {
-		probes, err := findProbes(bytes.NewReader(m.build()))
-		if err != nil || len(probes) != probed() {
-			t.Errorf("%s: %d probes, %v", name, len(probes), err)
-		}
-		if i := slices.IndexFunc(probes, func(p probe) bool { return p.site == atBuffer }); i < 0 || probes[i].size != (field{0x10, 8}) {
-			t.Errorf("%s: the size of buffers: %+v", name, probes)
-		}
+		t.Run(name, func(t *testing.T) {
+			probes, err := findProbes(bytes.NewReader(m.build()))
+			if err != nil || len(probes) != probed() {
+				t.Errorf("%d probes, %v", len(probes), err)
+			}
+			if i := slices.IndexFunc(probes, func(p probe) bool { return p.site == atBuffer }); i < 0 || probes[i].size != (field{0x10, 8}) {
+				t.Errorf("the size of buffers: %+v", probes)
+			}
+		})
 	}
 	without := func(name string) image {
 		return image{names: slices.DeleteFunc(allNames(), func(s string) bool { return strings.HasPrefix(s, name) })}

@@ -32,10 +32,12 @@ func TestGetter(t *testing.T) {
 		{"arm: no return", getterARM64, "\x00\x2c\x40\xf9\x00\x2c\x40\xf9", field{}, false},
 		{"arm: nothing", getterARM64, "\x00", field{}, false},
 	} {
-		got, ok := c.of([]byte(c.code))
-		if ok != c.ok || ok && got != c.want {
-			t.Errorf("%s: %+v, %v", c.name, got, ok)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			got, ok := c.of([]byte(c.code))
+			if ok != c.ok || ok && got != c.want {
+				t.Errorf("%+v, %v", got, ok)
+			}
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package uprobe
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"os"
 	"testing"
 
@@ -93,9 +94,11 @@ func TestEntry(t *testing.T) {
 		{"\x66\x2e\x0f\x1f\x84\x00\x00", 0, false},
 		{"\xf3\x0f\x1e\xfa\x66\x2e\x0f\x1f", 4, false},
 	} {
-		if skip, ok := entryAMD64([]byte(c.code)); skip != c.skip || ok != c.ok {
-			t.Errorf("% x: %d %v", c.code, skip, ok)
-		}
+		t.Run(fmt.Sprintf("% x", c.code), func(t *testing.T) {
+			if skip, ok := entryAMD64([]byte(c.code)); skip != c.skip || ok != c.ok {
+				t.Errorf("% x: %d %v", c.code, skip, ok)
+			}
+		})
 	}
 }
 

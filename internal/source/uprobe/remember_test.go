@@ -143,10 +143,12 @@ func TestObstacles(t *testing.T) {
 		{"no BTF", with(func(m *limits) { m.btf = false }), unix.ENOENT, NoBTF},
 		{"something else", fine, unix.EIO, OtherObstacle},
 	} {
-		o, ok := errors.AsType[*ObstacleError](c.m.obstacle(fmt.Errorf("loading: %w", c.err)))
-		if !ok || o.Obstacle != c.want || !errors.Is(o, c.err) {
-			t.Errorf("%s: %v, want %s", c.name, o, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			o, ok := errors.AsType[*ObstacleError](c.m.obstacle(fmt.Errorf("loading: %w", c.err)))
+			if !ok || o.Obstacle != c.want || !errors.Is(o, c.err) {
+				t.Errorf("%v, want %s", o, c.want)
+			}
+		})
 	}
 	o, ok := errors.AsType[*ObstacleError](limits{paranoid: "4"}.slow(fmt.Errorf("opening: %w", unix.EACCES)))
 	if !ok || o.Obstacle != Paranoid {

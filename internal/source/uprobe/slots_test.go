@@ -115,10 +115,12 @@ func TestReadTime(t *testing.T) {
 	r := reads{spent: map[int]budget.Meter{}}
 	now := time.Now()
 	for uid, want := range map[int]error{0: nil, 60000: errReadTime} {
-		r.note(uid, readBurst, now)
-		if err := r.allow(uid, now); err != want {
-			t.Errorf("uid %d: %v", uid, err)
-		}
+		t.Run(fmt.Sprint(uid), func(t *testing.T) {
+			r.note(uid, readBurst, now)
+			if err := r.allow(uid, now); err != want {
+				t.Errorf("uid %d: %v", uid, err)
+			}
+		})
 	}
 	if err := r.allow(60001, now); err != nil {
 		t.Errorf("another user: %v", err)

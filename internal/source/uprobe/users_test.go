@@ -20,9 +20,11 @@ func TestEventTypes(t *testing.T) {
 		"provider": unsafe.Sizeof(providerEvent{}), "record": unsafe.Sizeof(recordEvent{}), "layout": unsafe.Sizeof(layoutEvent{}),
 		"work": unsafe.Sizeof(workEvent{}), "exit": unsafe.Sizeof(exitEvent{}), "fork": unsafe.Sizeof(forkEvent{}),
 	} {
-		if size > unsafe.Sizeof(words{}) {
-			t.Errorf("%s: %d bytes", name, size)
-		}
+		t.Run(name, func(t *testing.T) {
+			if size > unsafe.Sizeof(words{}) {
+				t.Errorf("%d bytes", size)
+			}
+		})
 	}
 	e := made(aList, anAllocator, 1)
 	if l := about[listEvent](&e); l.List != aList || l.Capacity != capacity || l.Base != base || l.Alignment != 64 || l.Smallest != 32 || l.Allocator != anAllocator || l.Pool != 1 || l.Banks != 8 {

@@ -315,15 +315,17 @@ func TestDeaf(t *testing.T) {
 		{"it ran before, and nothing came since", []probe{pagesAt}, func(p *process) { p.Late = true }, model.WorkSilent},
 		{"it ran before, and has reported", []probe{pagesAt}, func(p *process) { p.Late = true; p.account().Open(0, 1) }, ""},
 	} {
-		s := newSource(Options{}, &kernel{})
-		p := s.accounts.process(7)
-		p.Late = false
-		c.change(p)
-		id := fileID{1, 2}
-		s.libraries[id], s.known[7] = &library{probes: c.probes}, []use{{library: id}}
-		if got := s.deaf(p); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			s := newSource(Options{}, &kernel{})
+			p := s.accounts.process(7)
+			p.Late = false
+			c.change(p)
+			id := fileID{1, 2}
+			s.libraries[id], s.known[7] = &library{probes: c.probes}, []use{{library: id}}
+			if got := s.deaf(p); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
 	}
 }
 
@@ -341,16 +343,18 @@ func TestUnseenQueues(t *testing.T) {
 		{"late, and opened since", func(p *process) { p.Late = true }, 1},
 		{"a second one was seen", func(p *process) { p.Lost = 1; p.work.Queue(1) }, 2},
 	} {
-		p := newAccounts(100, budget.Limit{}).process(7)
-		p.account().Open(0, 1)
-		p.work.Queue(0)
-		p.Seen, p.numbered[0] = []uint64{77}, 77
-		c.change(p)
-		var set claim.Set
-		(&Source{}).claimWork(&set, p, "")
-		if len(set.Work) != 1 || set.Work[0].Queues != c.want {
-			t.Errorf("%s: %+v", c.name, set.Work)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			p := newAccounts(100, budget.Limit{}).process(7)
+			p.account().Open(0, 1)
+			p.work.Queue(0)
+			p.Seen, p.numbered[0] = []uint64{77}, 77
+			c.change(p)
+			var set claim.Set
+			(&Source{}).claimWork(&set, p, "")
+			if len(set.Work) != 1 || set.Work[0].Queues != c.want {
+				t.Errorf("%+v", set.Work)
+			}
+		})
 	}
 }
 

@@ -188,9 +188,11 @@ func TestRecords(t *testing.T) {
 	p.AddRecord(make64(9|1<<32, 4000, 4700, math.Float64bits(0), 0x7f0000002000, 4), now.UnixNano(), 2) // no clock
 	p.AddRecord(make64(9|5000<<32, 4000, 4700, clock, 0x7f0000002000, 4), now.UnixNano(), 2)            // no such chip
 	for chip, want := range map[uint32]float64{3: 700, 2: 700, 1: 700} {
-		if c := p.Chips[chip]; c == nil || c.Busy != want || c.Programs != 1 || c.Lossless {
-			t.Errorf("chip %d: %+v", chip, c)
-		}
+		t.Run(fmt.Sprint(chip), func(t *testing.T) {
+			if c := p.Chips[chip]; c == nil || c.Busy != want || c.Programs != 1 || c.Lossless {
+				t.Errorf("chip %d: %+v", chip, c)
+			}
+		})
 	}
 	if got := p.Wanted(8); len(p.Chips) != 3 || p.Lost != 2 || len(got) != 1 || got[0] != 0x7f0000002000 {
 		t.Errorf("%d chips, %d lost, wanted %x", len(p.Chips), p.Lost, got)
@@ -286,10 +288,12 @@ func TestGaps(t *testing.T) {
 		end    int64
 		after  string
 	}{{5 * time.Second, at(5), "a.cpp"}, {500 * time.Millisecond, at(6) + second/2, "b.cpp"}} {
-		g := w.Gaps[i]
-		if d := g.End.UnixNano() - want.end; g.Length != want.length || g.After != want.after || d < 0 || d > second/1000 {
-			t.Errorf("gap %d: %+v, want %+v", i, g, want)
-		}
+		t.Run(want.after, func(t *testing.T) {
+			g := w.Gaps[i]
+			if d := g.End.UnixNano() - want.end; g.Length != want.length || g.After != want.after || d < 0 || d > second/1000 {
+				t.Errorf("gap %d: %+v, want %+v", i, g, want)
+			}
+		})
 	}
 	if g := w.Gaps[2]; g.Length != 10 {
 		t.Errorf("gap 2: %+v", g)
