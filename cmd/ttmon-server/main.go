@@ -50,13 +50,13 @@ func command() *cobra.Command {
 		Use:   "ttmon-server",
 		Short: "Serve history, alerts, metrics and the web page of a host with Tenstorrent boards",
 		Long: `ttmon-server follows ttmond's snapshots and events over its socket. It keeps
-history, evaluates alert rules, answers PromQL, serves /metrics and the page over
-HTTP, and sends samples to other engines. It runs in the foreground, as any user,
-without a right of its own: what a viewer may see of other users' processes is
-ttmond's decision.
+history, evaluates alert rules, answers PromQL, serves /metrics and the web page
+over HTTP, and sends samples to other engines. It runs in the foreground, as any
+user, without privileges: ttmond decides what a viewer may see of other users'
+processes.
 
-Where no ttmond runs it collects by itself what its user may see, so that one user
-has history and the page without root.`,
+Without a ttmond it collects what its own user may see, so that one user has
+history and the web page without root.`,
 		Version:       version.Long(),
 		Args:          usageArgs(cobra.NoArgs),
 		SilenceErrors: true,
@@ -76,16 +76,16 @@ has history and the page without root.`,
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return daemon.Usage(err) })
 	paths := server.DefaultPaths()
 	p := cmd.Flags()
-	p.StringVar(&f.daemon, "daemon", "", "`SOCKET` of the ttmond to follow (default: the one of this host, or none where none runs)")
-	p.StringVar(&f.socket, "socket", "", "where ttmon asks about the past (default "+paths.Socket+")")
-	p.StringVar(&f.stateDir, "state-dir", "", "where history, events and alerts are kept (default "+paths.StateDir+")")
-	p.StringVar(&f.listen, "listen", "", "`ADDR` of /metrics, the page, the API and PromQL over HTTP, or off (default "+server.DefaultListen+")")
-	p.StringVar(&f.root, "root", "", "without a ttmond: the host's root directory, if it is not /")
-	p.StringVar(&f.config, "config", "", "configuration `FILE` (default "+paths.Config+" if it is there)")
-	p.BoolVar(&f.system, "system", false, "use the places of the system's server: /etc/ttmon, /var/lib/ttmon-server, /run/ttmon-server, and root's ttmond")
-	p.BoolVar(&f.checkConfig, "check-config", false, "check the configuration, print it in full, and exit")
-	p.StringVar(&f.nodeCondition, "node-condition", "", "in a pod: set the condition TenstorrentProblem of this `NODE` of Kubernetes when a chip hangs or is lost")
-	p.BoolVarP(&f.verbose, "verbose", "v", false, "log more")
+	p.StringVar(&f.daemon, "daemon", "", "`SOCKET` of the ttmond to follow (default: this host's, if one runs)")
+	p.StringVar(&f.socket, "socket", "", "`PATH` of the API socket for ttmon (default "+paths.Socket+")")
+	p.StringVar(&f.stateDir, "state-dir", "", "`DIR` for history, events and alerts (default "+paths.StateDir+")")
+	p.StringVar(&f.listen, "listen", "", "serve /metrics, the web page, the API and PromQL over HTTP at `ADDR`, or off (default "+server.DefaultListen+")")
+	p.StringVar(&f.root, "root", "", "without a ttmond: `DIR` at which the host's root is mounted, if not /")
+	p.StringVar(&f.config, "config", "", "configuration `FILE` (default "+paths.Config+" if it exists)")
+	p.BoolVar(&f.system, "system", false, "run as the system service: use /etc/ttmon, /var/lib/ttmon-server, /run/ttmon-server and root's ttmond")
+	p.BoolVar(&f.checkConfig, "check-config", false, "check the configuration, print the result with all defaults, and exit")
+	p.StringVar(&f.nodeCondition, "node-condition", "", "in a pod: set the condition TenstorrentProblem of the Kubernetes `NODE` when a chip hangs or is lost")
+	p.BoolVarP(&f.verbose, "verbose", "v", false, "log at debug level")
 	return cmd
 }
 
@@ -143,6 +143,14 @@ func (f *flags) run(ctx context.Context, cfg server.Config) error {
 			log.Warn("cannot notify systemd", "err", err)
 		}
 	})
+}
+
+// oneArgument is the check of a command that takes one argument, which it names.
+func oneArgument(cmd *cobra.Command, given []string) error {
+	if len(given) != 1 {
+		return daemon.Usage(fmt.Errorf("%s takes one argument, not %d: ttmon-server %s", cmd.Name(), len(given), cmd.Use))
+	}
+	return nil
 }
 
 // usageArgs makes what is wrong with arguments an error of the command line.

@@ -45,7 +45,7 @@ func sections(*cobra.Command) []clidocs.Section {
 		{Title: "FILES", Terms: []clidocs.Term{
 			{Name: p.Config, Meaning: "the configuration"},
 			{Name: p.Old, Meaning: "ttmond's, with the sections that moved"},
-			{Name: p.Socket, Meaning: "where ttmon asks about the past"},
+			{Name: p.Socket, Meaning: "the API socket for ttmon"},
 			{Name: p.StateDir, Meaning: "history, events, alerts, jobs"},
 		}},
 	}

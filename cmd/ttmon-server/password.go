@@ -27,7 +27,7 @@ func hashPasswordCommand() *cobra.Command {
 (listen.web_config) that lets USER in with it. The file holds a bcrypt hash, not the
 password. On a terminal it asks, and does not show what is typed.`,
 		Example: "  ttmon-server hash-password prometheus >/etc/ttmon/web.yml",
-		Args:    usageArgs(cobra.ExactArgs(1)),
+		Args:    oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			password, err := readPassword(cmd.Context(), cmd.InOrStdin(), cmd.ErrOrStderr())
 			if err != nil {

@@ -30,11 +30,11 @@ the same. A bearer token is taken from $TTMON_PROMETHEUS_TOKEN.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&c.Fleet.Prometheus, "prometheus", "", "the engine's `URL`")
+	f.StringVar(&c.Fleet.Prometheus, "prometheus", "", "the `URL` of Prometheus or a compatible engine")
 	f.StringVar(&c.Fleet.HostLabel, "host-label", "", "the `LABEL` that tells hosts apart (default: host, or instance where there is none)")
 	f.StringVar(&c.Fleet.NodeURL, "node-url", c.Fleet.NodeURL, "the `URL` of a host's own page; {instance} and {host} stand for its labels")
 	f.StringVar(&c.Listen.Address, "listen", "127.0.0.1:9109", "`ADDR` of the page")
-	f.StringVar(&c.Listen.WebConfig, "web-config", "", "TLS, client certificates and passwords: a web configuration `FILE`; needed for anything but this machine")
+	f.StringVar(&c.Listen.WebConfig, "web-config", "", "web configuration `FILE` with TLS, client certificates and passwords; required unless ADDR is a loopback address")
 	return cmd
 }
 
@@ -44,16 +44,16 @@ func replayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay FILE",
 		Short: "Serve a recording of ttmon record as a web page",
-		Args:  usageArgs(cobra.ExactArgs(1)),
+		Args:  oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return server.ServeRecording(cmd.Context(), args[0], r, cmd.OutOrStdout())
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&r.Listen, "listen", "127.0.0.1:0", "`ADDR` of this machine to serve at; port 0 is any that is free")
-	f.DurationVar(&r.From, "from", 0, "begin so much `TIME` after the beginning")
+	f.StringVar(&r.Listen, "listen", "127.0.0.1:0", "loopback `ADDR` to serve at; port 0 is any free port")
+	f.DurationVar(&r.From, "from", 0, "start this `TIME` into the recording")
 	f.Float64Var(&r.Speed, "speed", 1, "play `N` times as fast")
-	f.BoolVar(&r.Paused, "paused", false, "stay at that moment")
+	f.BoolVar(&r.Paused, "paused", false, "start paused")
 	return cmd
 }
 
@@ -65,9 +65,10 @@ func adoptCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "adopt",
 		Short: "Create the state directory and move the history of an earlier release there (as root)",
-		Long: `Makes the state directory and gives it to the user that ttmon-server runs as. Earlier
-releases kept history, events, jobs and alerts in ttmond's directory: they are moved.
-What the server has already stays. Packages run it; ttmon-server must not run then.`,
+		Long: `Creates the state directory, owned by the user that ttmon-server runs as. Earlier
+releases kept history, events, jobs and alerts in ttmond's directory: they are moved
+here, without replacing what the server already has. The packages run this on
+installation; ttmon-server must be stopped.`,
 		Example: "  ttmon-server adopt --user ttmon",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -97,7 +98,7 @@ func lookUp(name string) (uid, gid int, err error) {
 		if uid, err := strconv.Atoi(name); err == nil && uid > 0 {
 			return uid, uid, nil
 		}
-		return 0, 0, fmt.Errorf("there is no user %q", name)
+		return 0, 0, fmt.Errorf("no such user: %q", name)
 	}
 	if uid, err = strconv.Atoi(u.Uid); err != nil {
 		return 0, 0, err

@@ -16,8 +16,8 @@ func ctlCommand() *cobra.Command {
 	var socket string
 	cmd := &cobra.Command{
 		Use:   "ctl [--control SOCKET] COMMAND [ARG…]",
-		Short: "Tell a simulated host what to do: faults, values, workloads",
-		Long: `Tells a running simulated host what to do. Inside it, the control socket is
+		Short: "Control a simulated host: faults, values, workloads",
+		Long: `Controls a running simulated host. Inside it, the control socket is
 known from ` + sim.ControlEnv + `; from outside, give --control.
 
 DEVICE is an index, a PCI address or all. TIME is 500ms, 2s, 1m. The same

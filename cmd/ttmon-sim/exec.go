@@ -14,10 +14,10 @@ func execCommand() *cobra.Command {
 	var socket string
 	cmd := &cobra.Command{
 		Use:   "exec [--control SOCKET] -- COMMAND [ARG…]",
-		Short: "Run a command in a simulated host that is already there",
-		Long: `Runs a command in a simulated host that another ttmon-sim holds, for instance
-one started with --keep. The socket is the one that it printed; inside a
-simulated host it is known from ` + sim.ControlEnv + `.`,
+		Short: "Run a command on a simulated host that is already running",
+		Long: `Runs a command on the simulated host of another ttmon-sim, for instance one
+started with --keep, which prints the socket; inside a simulated host it is in
+$` + sim.ControlEnv + `.`,
 		Example: "  ttmon-sim exec --control /tmp/ttmon-sim-123/control -- ttmon smi",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -9,8 +9,8 @@ import (
 func metalCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "metal [FLAGS]",
-		Short: "Play a tt-metal process that accounts for memory it does not have",
-		Long: `Plays one simulated tt-metal process: it keeps statistics regions in /dev/shm
+		Short: "Simulate a tt-metal process that accounts for device memory",
+		Long: `Simulates one tt-metal process: it keeps statistics regions in /dev/shm
 as tt-metal does, and does what a script or its standard input says. Use it
 inside a simulated host. For a workload that also holds device nodes, see
 kind=metal in "ttmon-sim ctl run --help".

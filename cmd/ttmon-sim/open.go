@@ -21,7 +21,7 @@ func openCommand() *cobra.Command {
 	var devices string
 	cmd := &cobra.Command{
 		Use:   "open [--devices 0,1] -- COMMAND [ARG…]",
-		Short: "Become a command that has simulated devices open",
+		Short: "Open simulated devices, then exec a command that keeps them open",
 		Long: `Opens simulated devices and becomes the command, which then has them open
 under its own pid. The real ttnn in mock mode accounts for memory without
 opening a node; this makes it a user of the devices, as on real boards. It

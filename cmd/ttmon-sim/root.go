@@ -75,24 +75,24 @@ func exitCode(err error, stderr io.Writer) int {
 	return exitInternal
 }
 
-const rootLong = `Shows a command a host with simulated Tenstorrent boards.
+const rootLong = `Runs a command on a host with simulated Tenstorrent boards.
 
 The command runs unchanged, in a private mount namespace in which the
 driver's files are where a real host has them: /sys/class/tenstorrent,
 /sys/class/hwmon, /sys/bus/pci, /sys/module/tenstorrent, /dev/tenstorrent,
 /proc/driver/tenstorrent. Everything else is the real host's. The files are
-alive: values move, and reads can fail or block as the real driver's do.
+live: values change, and reads can fail or block as the real driver's do.
 Real Tenstorrent boards of the host are hidden. /sys/ttmon-sim says that the
 host is simulated.
 
-That needs root, or user namespaces and access to /dev/fuse. Without, use
---root DIR: a plain tree below DIR, for ttmon --root DIR.
+This needs root, or user namespaces and access to /dev/fuse. Without them, use
+--root DIR: a plain file tree below DIR, for ttmon --root DIR.
 
-/dev/shm is an empty one of the simulated host's own, unless --share-shm.
+The simulated host has an empty /dev/shm of its own, unless --share-shm.
 A ttnn program in it runs on the boards in tt-metal's mock mode, by the
 descriptor in /dev/ttmon-sim that its environment names.
 The command's exit code is passed on; SIGINT, SIGTERM and SIGHUP are passed
-to it; what it leaves running is ended with the host.`
+to it; what it leaves running is killed with the host.`
 
 const rootExample = `  ttmon-sim --boards n150,2xn300,p150a -- ttmon smi
   ttmon-sim --boards galaxy-blackhole --procs name=llama,load=0.8 -- ttmon top
@@ -102,7 +102,7 @@ const rootExample = `  ttmon-sim --boards n150,2xn300,p150a -- ttmon smi
   ttmon-sim --boards n300 --keep        # then, in another shell: ttmon-sim exec …
   ttmon-sim --boards n300,p300c --root /tmp/tree && ttmon --root /tmp/tree smi
 
-A script holds one command of "ttmon-sim ctl" a line, with its time:
+A script has one command of "ttmon-sim ctl" per line, with its time:
   at 2s    reset 0 block=1s window=2s
   at 5s    hang 1
   at 500ms run name=llama,devices=0+1,fds=2`
@@ -119,7 +119,7 @@ func rootCommand() *cobra.Command {
 	f := &flags{}
 	cmd := &cobra.Command{
 		Use:           "ttmon-sim --boards LIST [flags] -- COMMAND [ARG…]",
-		Short:         "Show a command a simulated Tenstorrent host",
+		Short:         "Run a command on a simulated Tenstorrent host",
 		Long:          rootLong,
 		Example:       rootExample,
 		Version:       version.Long(),
@@ -134,18 +134,18 @@ func rootCommand() *cobra.Command {
 	p.StringVar(&f.Driver, "driver", "", "the driver's `VERSION`, 1.34 to 2.11.0, or none for a module that is not loaded (default 2.10.0)")
 	p.StringVar(&f.Firmware, "firmware", "", "the `FIRMWARE` of all chips: a bundle version, no-telemetry, labels-only, fanless, omit=TAG+TAG (default 19.9)")
 	p.StringVar(&f.Dead, "dead", "", "`CHIPS` that are off the bus when the driver binds them, by index or PCI address, separated by commas")
-	p.StringArrayVar(&f.Procs, "procs", nil, "start a `WORKLOAD`, name=llama,devices=0+1,… (see ttmon-sim ctl run --help); may be given again")
+	p.StringArrayVar(&f.Procs, "procs", nil, "start a `WORKLOAD`, name=llama,devices=0+1,… (see ttmon-sim ctl run --help); repeatable")
 	p.Float64Var(&f.Load, "load", 0, "the `LOAD` of all chips from the start, 0 to 1")
-	p.Uint64Var(&f.Seed, "seed", 0, "a `NUMBER`: with the same one serial numbers and values are the same")
-	p.BoolVar(&f.Frozen, "frozen", false, "values stand still (heartbeats go on)")
-	p.StringVar(&f.script, "script", "", "a `FILE` with commands and their times")
-	p.StringVar(&f.root, "root", "", "make a plain tree in `DIR` instead, without any privilege")
-	p.BoolVar(&f.keep, "keep", false, "without a command: stay until SIGINT or SIGTERM, for others to join with ttmon-sim exec")
+	p.Uint64Var(&f.Seed, "seed", 0, "random seed, a `NUMBER`: the same seed gives the same serial numbers and values")
+	p.BoolVar(&f.Frozen, "frozen", false, "freeze all values except heartbeats")
+	p.StringVar(&f.script, "script", "", "run the timed commands in `FILE`")
+	p.StringVar(&f.root, "root", "", "write a plain file tree to `DIR` instead; needs no privileges")
+	p.BoolVar(&f.keep, "keep", false, "without COMMAND: keep running until SIGINT or SIGTERM; join with ttmon-sim exec")
 	p.StringVar(&f.Control, "control", "", "the path of the control `SOCKET` (default: in a directory of its own)")
 	p.BoolVar(&f.ShareShm, "share-shm", false, "keep the host's /dev/shm")
-	p.BoolVar(&f.Cables, "cables", false, "join boards that can be by cables (n300, p150): larger meshes, other chip ids")
+	p.BoolVar(&f.Cables, "cables", false, "connect boards with cables where possible (n300, p150): larger meshes, other chip ids")
 	p.BoolVar(&f.UMDDump, "umd-dump", false, "leave UMD's cluster descriptor in /tmp, as a process that opened the boards does")
-	p.BoolVar(&f.VM, "vm", false, "leave the host of a Galaxy looking like a virtual machine, if it is one")
+	p.BoolVar(&f.VM, "vm", false, "do not hide that the host of a Galaxy is a virtual machine")
 	p.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "workload" { // what it starts is called that everywhere else
 			name = "procs"
@@ -160,13 +160,13 @@ func rootCommand() *cobra.Command {
 func (f *flags) run(cmd *cobra.Command, args []string) error {
 	switch dash := cmd.ArgsLenAtDash(); {
 	case len(args) > 0 && dash != 0:
-		return usageError{fmt.Errorf("no command %q of ttmon-sim; to run it in a simulated host, put -- before it", args[0])}
+		return usageError{fmt.Errorf("unknown command %q; to run it on the simulated host, put -- before it", args[0])}
 	case f.Boards == "" && len(args) == 0 && !f.keep && f.root == "":
 		return cmd.Help()
 	case !cmd.Flags().Changed("boards"):
 		return usageError{errors.New(`no boards to simulate: give --boards, for instance --boards n150,p150a, or --boards "" for a host without any`)}
 	case len(args) == 0 && !f.keep && f.root == "":
-		return usageError{errors.New("no command to show the simulated host to: add -- COMMAND, or --keep")}
+		return usageError{errors.New("no command to run on the simulated host: add -- COMMAND, or --keep")}
 	}
 	if f.script != "" {
 		text, err := os.ReadFile(f.script)

@@ -32,7 +32,7 @@ func newCheck(a *app) *cobra.Command {
 	c := &checkCmd{app: a}
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Run as a plugin of Nagios, Icinga or Sensu",
+		Short: "Check devices as a Nagios, Icinga or Sensu plugin",
 		Long: `Checks the devices once and answers as monitoring plugins do: a line, performance
 data behind a bar, and an exit code.
 
@@ -59,12 +59,12 @@ taken them; without one, --sample MS takes a second sample.`,
 		RunE:        func(*cobra.Command, []string) error { return c.run() },
 	}
 	f := cmd.Flags()
-	f.StringArrayVarP(&c.warn, "warning", "w", nil, "warn of a `FIELD=RANGE`; may be given several times")
-	f.StringArrayVarP(&c.critical, "critical", "c", nil, "the same, critical: `FIELD=RANGE`")
-	f.IntVar(&c.expect, "expect", 0, "the `NUMBER` of devices that there should be")
-	f.StringSliceVar(&c.ignore, "ignore", nil, "`KINDS` that do not count: "+strings.Join(nagios.Codes(), ", "))
+	f.StringArrayVarP(&c.warn, "warning", "w", nil, "threshold for a warning, as `FIELD=RANGE`; repeatable")
+	f.StringArrayVarP(&c.critical, "critical", "c", nil, "threshold for a critical state, as `FIELD=RANGE`; repeatable")
+	f.IntVar(&c.expect, "expect", 0, "critical unless the host has this `NUMBER` of devices")
+	f.StringSliceVar(&c.ignore, "ignore", nil, "`KINDS` of problems to ignore: "+strings.Join(nagios.Codes(), ", "))
 	f.StringArrayVarP(&c.ids, "id", "i", nil, "only these `DEVICES`: index, bus id, serial number or ASIC id, separated by commas")
-	f.IntVar(&c.sample, "sample", 0, "take a first sample `MS` milliseconds before")
+	f.IntVar(&c.sample, "sample", 0, "sample twice, `MS` milliseconds apart (without ttmond: needed to see a hang)")
 	return cmd
 }
 
@@ -136,7 +136,7 @@ func (c *checkCmd) check() (*nagios.Check, error) {
 	check := &nagios.Check{Expect: c.expect, Ignore: c.ignore}
 	for _, code := range c.ignore {
 		if !slices.Contains(nagios.Codes(), code) {
-			return nil, exit.Usage("--ignore: there is no %q; the kinds are %s", code, strings.Join(nagios.Codes(), ", "))
+			return nil, exit.Usage("--ignore: unknown kind %q: one of %s", code, strings.Join(nagios.Codes(), ", "))
 		}
 	}
 	for _, list := range []struct {
@@ -159,11 +159,11 @@ func (c *checkCmd) check() (*nagios.Check, error) {
 func threshold(flag, arg string) (t nagios.Threshold, err error) {
 	name, text, ok := strings.Cut(arg, "=")
 	if !ok {
-		return t, exit.Usage("%s %s: it wants FIELD=RANGE, for example temperature.asic=80", flag, arg)
+		return t, exit.Usage("%s %s: not FIELD=RANGE, such as temperature.asic=80", flag, arg)
 	}
 	table := metric.Devices()
 	if t.Field, ok = metric.Find(table, name); !ok {
-		return t, exit.Usage("%s: there is no field %q%s", flag, name, nearest.Suggest(name, metric.Names(table), "ttmon smi --help-query-device lists them"))
+		return t, exit.Usage("%s: unknown field %q%s", flag, name, nearest.Suggest(name, metric.Names(table), "ttmon smi --help-query-device lists them"))
 	}
 	if t.Field.Kind == metric.Text {
 		return t, exit.Usage("%s: %s is not a number", flag, name)

@@ -27,7 +27,7 @@ With --alias it is for one of the other names of ttmon (tt-smi, tt-nvtop).`,
 		ValidArgs: []string{"bash", "zsh", "fish"},
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return exit.Usage("completion for which shell? one of %s", strings.Join(cmd.ValidArgs, ", "))
+				return exit.Usage("missing shell: one of %s", strings.Join(cmd.ValidArgs, ", "))
 			}
 			return nil
 		},
@@ -50,7 +50,7 @@ With --alias it is for one of the other names of ttmon (tt-smi, tt-nvtop).`,
 			return exit.Usage("unknown shell %q: one of %s", args[0], strings.Join(cmd.ValidArgs, ", "))
 		},
 	}
-	cmd.Flags().StringVar(&alias, "alias", "", "for this `NAME` of ttmon's: tt-smi or tt-nvtop")
+	cmd.Flags().StringVar(&alias, "alias", "", "complete ttmon under this other `NAME`: tt-smi or tt-nvtop")
 	return cmd
 }
 

@@ -29,29 +29,27 @@ func newDaemon(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "daemon",
 		Short: "Show the health of ttmond and ttmon-server, or reload their configuration",
-		Long: `Commands about ttmond itself: its health and its configuration. What it knows
-about boards and processes is shown by smi, top and mem.`,
+		Long: `Commands for the two daemons, ttmond and ttmon-server: their health and their
+configuration. Boards and processes are shown by smi, top and mem.`,
 		Example: `  ttmon daemon status
   ttmon daemon reload`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	var asJSON, alive bool
 	status := &cobra.Command{
 		Use:   "status",
-		Short: "Show the health of ttmond",
-		Long: `Shows the health of ttmond: whether its loop and its collector respond in time, who
-is connected, what it stores, and which users have reached a limit.
+		Short: "Show the health of ttmond and ttmon-server",
+		Long: `Shows the health of ttmond: whether its main loop and its collector respond in time,
+its clients, what it stores, and which users have reached a limit. The state of
+ttmon-server follows, if one runs.
 
-Exit codes: 0 healthy, 1 something needs attention, 2 something is late,
-3 no ttmond responds.
+Exit codes: 0 healthy, 1 warnings, 2 problems, 3 no ttmond responds.
 
-With --alive it prints nothing, and exits with 0 unless ttmond does not respond (3),
-or the loop that serves programs does not (2): for a liveness probe. Restarting
-ttmond does not fix a hung chip or a full disk.`,
+With --alive it prints nothing and is meant for a liveness probe: it exits with 3 if
+ttmond does not respond, with 2 if its main loop is stuck, and with 0 otherwise. A
+hung chip or a full disk does not count, since a restart would not help.`,
 		Example: `  ttmon daemon status
   ttmon daemon status --json | jq .loop`,
-		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			switch {
 			case alive && asJSON:
@@ -62,16 +60,15 @@ ttmond does not fix a hung chip or a full disk.`,
 			return a.daemonStatus(asJSON)
 		},
 	}
-	status.Flags().BoolVar(&asJSON, "json", false, "the answer of /v1/health as it is")
-	status.Flags().BoolVar(&alive, "alive", false, "show nothing, and only ask whether ttmond needs a restart")
+	status.Flags().BoolVar(&asJSON, "json", false, "print the JSON of ttmond's /v1/health")
+	status.Flags().BoolVar(&alive, "alive", false, "liveness probe: print nothing, fail only if a restart of ttmond would help")
 	cmd.AddCommand(status, &cobra.Command{
 		Use:   "reload",
-		Short: "Reload the configuration of ttmond",
-		Long: `Reloads the configuration of ttmond, as SIGHUP does, and prints what has changed
-and what needs a restart. Only root and the user that ttmond runs as may do this.
-An invalid configuration changes nothing.`,
+		Short: "Reload the configuration of ttmond and ttmon-server",
+		Long: `Reloads the configuration of ttmond and of the ttmon-server that follows it, as SIGHUP
+does, and prints what has changed and what needs a restart. Only root and the user
+that ttmond runs as may do this. An invalid configuration changes nothing.`,
 		Example: `  ttmon daemon reload`,
-		Args:    cobra.NoArgs,
 		RunE:    func(*cobra.Command, []string) error { return a.daemonReload() },
 	})
 	return cmd
@@ -84,7 +81,7 @@ func (a *app) askDaemon(ask func(context.Context, *client.Client) error) error {
 		return err
 	}
 	if len(h.Sockets) == 0 {
-		return exit.Usage("--direct and --root ask no ttmond")
+		return exit.Usage("--direct and --root cannot be used here: they read the host without a ttmond")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
@@ -96,7 +93,7 @@ func (a *app) askDaemon(ask func(context.Context, *client.Client) error) error {
 			return err
 		}
 	}
-	return &exit.Error{Code: checkUnknown, Err: fmt.Errorf("no ttmond answers: %w", err)}
+	return &exit.Error{Code: checkUnknown, Err: fmt.Errorf("no ttmond responds: %w", err)}
 }
 
 func (a *app) daemonReload() error {
@@ -149,13 +146,13 @@ func (a *app) reloadServer(ctx context.Context, daemon string) error {
 func (a *app) serverStatus(ctx context.Context, daemon string) (problems, warnings int) {
 	c := a.server(daemon)
 	if c == nil {
-		fmt.Fprintln(a.Stdout, "\nno ttmon-server runs here: there is no history, no alerts, no page")
+		fmt.Fprintln(a.Stdout, "\nttmon-server is not running: no history, no alerts, no web page")
 		return 0, 0
 	}
 	defer c.Close()
 	h, _, err := c.Health(ctx)
 	if err != nil {
-		fmt.Fprintln(a.Stdout, "\nttmon-server does not answer:", words.Escape(err.Error()))
+		fmt.Fprintln(a.Stdout, "\nttmon-server does not respond:", words.Escape(err.Error()))
 		return 1, 0
 	}
 	fmt.Fprintf(a.Stdout, "\nttmon-server %s at %s, pid %d: %s\n", words.Escape(h.Version), words.Escape(c.Path()), h.PID, words.Escape(h.Status))

@@ -94,7 +94,7 @@ func TestDaemonStatus(t *testing.T) {
 			}
 		})
 	}
-	if code, _, errs := runDaemonCommand(t, "--daemon", "/no/such/socket", "daemon", "status"); code != 3 || !strings.Contains(errs, "no ttmond answers") {
+	if code, _, errs := runDaemonCommand(t, "--daemon", "/no/such/socket", "daemon", "status"); code != 3 || !strings.Contains(errs, "no ttmond responds") {
 		t.Errorf("without a daemon: exit %d, %s", code, errs)
 	}
 	if code, _, errs := runDaemonCommand(t, "--daemon", "/no/such/socket", "daemon", "status", "--alive"); code != 3 {

@@ -47,18 +47,18 @@ sign it is what B may be (18GiB, 0s). A figure that is not known fails, too.
 Exit codes: 0 ok; 1 a condition of --fail-if holds; 2 bad argument; 3 a condition
 cannot be checked; 6 no such run, or no program in a recording.`,
 		Example: `  ttmon diff r317 r318
-  ttmon diff r318                               against the usual of the same command
+  ttmon diff r318                               against earlier runs of the same command
   ttmon diff r318 --fail-if 'dram.peak>+5%' --fail-if 'throttled>0s'
   ttmon diff before.ttrec after.ttrec
-  ttmon diff run.ttrec@5m run.ttrec@20m         what has grown in a quarter of an hour
+  ttmon diff run.ttrec@5m run.ttrec@20m         what grew in these 15 minutes
   ttmon diff run.ttrec@peak run.ttrec --json`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error { return d.run(args) },
 	}
 	f := cmd.Flags()
-	f.BoolVar(&d.json, "json", false, "JSON: all of it")
-	f.BoolVar(&d.all, "all", false, "also figures that do not differ")
-	f.StringArrayVar(&d.failIf, "fail-if", nil, "exit with 1 if this `CONDITION` holds of the runs: dram.peak>+5%; may be given again")
+	f.BoolVar(&d.json, "json", false, "print all figures as JSON")
+	f.BoolVar(&d.all, "all", false, "also list figures that do not differ")
+	f.StringArrayVar(&d.failIf, "fail-if", nil, "exit with 1 if `CONDITION` is true, such as dram.peak>+5%; repeatable")
 	f.StringVar(&d.match, "match", "", "compare the programs of recordings with this `TEXT` in command, user or job")
 	f.IntVar(&d.top, "top", 15, "list `N` lines of code at most")
 	return cmd
@@ -69,7 +69,7 @@ func (d *diffCmd) run(args []string) error {
 	case len(args) == 1 && isRun(args[0]), len(args) == 2:
 		return d.compareRuns(args)
 	}
-	return exit.Usage("compare which two? ttmon diff A B, or ttmon diff r318")
+	return exit.Usage("need two runs or recordings, or one run: ttmon diff A B, ttmon diff r318")
 }
 
 // splitMoment parts FILE@MOMENT.

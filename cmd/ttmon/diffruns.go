@@ -145,7 +145,7 @@ func (d *diffCmd) findRun(ctx context.Context, name string) (runs.Run, error) {
 		return runs.Run{}, err
 	}
 	if len(answer.Runs) == 0 {
-		return runs.Run{}, exit.With(exit.NoDevice, "there is no run %s: ttmon runs --since 90d lists what is kept", name)
+		return runs.Run{}, exit.With(exit.NoDevice, "no such run: %s; ttmon runs --since 90d lists all", name)
 	}
 	return answer.Runs[len(answer.Runs)-1], nil
 }

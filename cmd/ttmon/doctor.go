@@ -28,29 +28,28 @@ accounting in /dev/shm, ttmond, uprobes, and what is missing for exact memory
 figures; says what to do about each. It only reads, works for every user,
 and answers within a second even if a chip hangs.
 
-A hint is about something that works and could work better. --bundle packs the report
+A hint is about something that works but could work better. --bundle packs the report
 and what it was made from into a file for a support request. Names of users,
-hosts, programs and containers, command lines, and serial numbers are left out or
-replaced in it, unless --private asks for them.
+hosts, programs and containers, command lines, and serial numbers are removed or
+replaced, unless --private keeps them.
 
 Exit codes: 0 no problem, or hints only; 1 a warning; 2 something does not work;
 3 there is no board to check; 4 the bundle cannot be written.`,
 		Example: `  ttmon doctor
   ttmon doctor --json | jq '.findings[] | select(.level != "ok")'
   ttmon doctor --bundle ttmon-bundle.tar.gz`,
-		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return d.run() },
 	}
 	f := cmd.Flags()
-	f.BoolVar(&d.json, "json", false, "JSON in the ttmon.doctor/1 contract")
-	f.StringVar(&d.bundle, "bundle", "", "also write a support bundle to `FILE`.tar.gz, which must not be there yet")
-	f.BoolVar(&d.private, "private", false, "with --bundle: leave names, command lines and serial numbers in it")
+	f.BoolVar(&d.json, "json", false, "print JSON (schema ttmon.doctor/1)")
+	f.StringVar(&d.bundle, "bundle", "", "also write a support bundle to `FILE`.tar.gz; never overwrites a file")
+	f.BoolVar(&d.private, "private", false, "with --bundle: include names, command lines and serial numbers, else removed")
 	return cmd
 }
 
 func (d *doctorCmd) run() error {
 	if d.private && d.bundle == "" {
-		return exit.Usage("--private is about what --bundle packs: use both")
+		return exit.Usage("--private needs --bundle")
 	}
 	subject, err := support.Subject(d.where)
 	if err != nil {

@@ -52,17 +52,17 @@ use devices, exited, or died and left memory accounted; devices that were reset,
 hung, were lost and came back; alerts. With -f it waits for new ones.`,
 		Example: `  ttmon events                        the last 100
   ttmon events --since 12h -i 0       of one device
-  ttmon events -f --kind alert        alerts as they come
-  ttmon events --since 1d --json      a JSON document a line, with the figures of the moment`,
+  ttmon events -f --kind alert        alerts as they fire
+  ttmon events --since 1d --json      one JSON document per line, with the figures at that moment`,
 		RunE: func(*cobra.Command, []string) error { return e.run() },
 	}
 	f := cmd.Flags()
-	f.BoolVarP(&e.follow, "follow", "f", false, "go on with what happens next")
-	f.StringVar(&e.since, "since", "", "from this `TIME` on: a time ago (2h, 7d) or a moment (2026-11-15T03:00)")
-	f.IntVarP(&e.limit, "lines", "n", 100, "at most the last `N`")
-	f.StringArrayVarP(&e.ids, "id", "i", nil, "only of this `DEVICE`: index, bus id, serial number or ASIC id")
+	f.BoolVarP(&e.follow, "follow", "f", false, "keep printing new events")
+	f.StringVar(&e.since, "since", "", "events since `TIME`: an age (2h, 7d) or a date (2026-11-15T03:00)")
+	f.IntVarP(&e.limit, "lines", "n", 100, "print at most the last `N`")
+	f.StringArrayVarP(&e.ids, "id", "i", nil, "only events of this `DEVICE`: index, bus id, serial number or ASIC id")
 	f.StringSliceVar(&e.kinds, "kind", nil, "only these `KINDS`: "+strings.Join(eventKinds, ", "))
-	f.BoolVar(&e.json, "json", false, "JSON: one document a line")
+	f.BoolVar(&e.json, "json", false, "print JSON, one document per line")
 	return cmd
 }
 
@@ -73,7 +73,7 @@ func (e *eventsCmd) query() (eventlog.Query, error) {
 	}
 	for _, kind := range e.kinds {
 		if !slices.Contains(eventKinds, kind) {
-			return q, exit.Usage("--kind: there is no %q; the kinds are %s", kind, strings.Join(eventKinds, ", "))
+			return q, exit.Usage("--kind: unknown kind %q: one of %s", kind, strings.Join(eventKinds, ", "))
 		}
 	}
 	if e.since == "" {
@@ -112,7 +112,7 @@ func (e *eventsCmd) print(ctx context.Context, c *client.Client, q eventlog.Quer
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, client.ErrNotFound):
-			return exit.With(exit.Unsupported, "this ttmond keeps no events (history.enabled in its configuration)")
+			return exit.With(exit.Unsupported, "this ttmond keeps no events: set history.enabled in its configuration")
 		case err != nil && !(e.follow && q.After > 0): // a restart is waited for
 			return exit.With(exit.Internal, "%w", err)
 		}

@@ -85,10 +85,10 @@ first event was.`,
 		e.format[x.flag] = f.Bool(x.flag, false, x.help)
 	}
 	f.StringVarP(&e.file, "output", "o", "", "write to `FILE` (- is standard output; default: beside the recording)")
-	f.StringVar(&e.at, "at", "end", "of --pprof: what is held at this `MOMENT`; see ttmon replay")
-	f.StringVar(&e.large, "large", "1M", "in traces, blocks from this `SIZE` on are told singly")
-	f.StringArrayVar(&e.metal, "metal", nil, "lay a trace of tt-metal beside it: `FILE` is a device log, op report, Tracy CSV or graph report")
-	f.StringVar(&e.start, "metal-start", "", "the `MOMENT` of the first event in those files (default: they end when they were written)")
+	f.StringVar(&e.at, "at", "end", "with --pprof: the memory held at this `MOMENT`; see ttmon replay")
+	f.StringVar(&e.large, "large", "1M", "in traces, draw each block of at least this `SIZE` on its own")
+	f.StringArrayVar(&e.metal, "metal", nil, "add tt-metal's own trace `FILE`: a device log, op report, Tracy CSV or graph report; repeatable")
+	f.StringVar(&e.start, "metal-start", "", "the `MOMENT` of the first event in those files (default: the last event is the file's mtime)")
 	return e.cmd
 }
 
@@ -106,13 +106,13 @@ func (e *exportCmd) run(args []string) error {
 	large, err := parseSize(e.large)
 	switch {
 	case len(args) != 1:
-		return exit.Usage("export which recording? ttmon export FILE --perfetto")
+		return exit.Usage("missing recording: ttmon export FILE --perfetto")
 	case chosen == nil:
-		return exit.Usage("export to what? --perfetto, --chrome, --pprof, --csv, --jsonl or --openmetrics")
+		return exit.Usage("missing format: --perfetto, --chrome, --pprof, --csv, --jsonl or --openmetrics")
 	case err != nil:
 		return exit.Usage("--large: %w", err)
 	case len(e.metal) > 0 && chosen.sink == nil:
-		return exit.Usage("--metal is for traces: a heap profile has no time")
+		return exit.Usage("--metal cannot be used with --pprof: a heap profile has no time axis")
 	}
 	r, err := replay.OpenFile(args[0])
 	if err != nil {

@@ -63,15 +63,15 @@ $TTMON_PROMETHEUS_TOKEN, the address itself from $TTMON_PROMETHEUS.`,
 		RunE: func(_ *cobra.Command, args []string) error { return f.run(args) },
 	}
 	g := cmd.Flags()
-	g.StringVar(&f.url, "prometheus", "", "the engine's `URL`")
+	g.StringVar(&f.url, "prometheus", "", "the `URL` of Prometheus or a compatible engine (default: $TTMON_PROMETHEUS)")
 	g.StringVar(&f.label, "host-label", "", "the `LABEL` that tells hosts apart (default: host, or instance where there is none)")
 	g.IntVarP(&f.rows, "rows", "n", 0, "show `N` hosts (default: what fits, or 50)")
 	g.BoolVar(&f.once, "once", false, "print once and exit")
-	g.BoolVarP(&f.watch, "watch", "w", false, "print again and again, until Ctrl-C")
-	g.StringVar(&f.serve, "serve", "", "serve it as a page at `ADDR` (127.0.0.1:9109), until Ctrl-C")
+	g.BoolVarP(&f.watch, "watch", "w", false, "print repeatedly, until Ctrl-C")
+	g.StringVar(&f.serve, "serve", "", "serve it as a web page at `ADDR`, such as 127.0.0.1:9109, until Ctrl-C")
 	g.StringVar(&f.nodeURL, "node-url", "", "with --serve: the `URL` of a host's own page, with {instance} and {host} for its labels (default http://{instance}/)")
-	g.StringVar(&f.webConfig, "web-config", "", "with --serve: TLS and passwords, a web configuration `FILE`; needed for anything but this machine")
-	g.DurationVar(&f.interval, "interval", 5*time.Second, "`TIME` between two questions")
+	g.StringVar(&f.webConfig, "web-config", "", "with --serve: web configuration `FILE` with TLS and passwords; required unless ADDR is a loopback address")
+	g.DurationVar(&f.interval, "interval", 5*time.Second, "`TIME` between queries")
 	g.StringVarP(&f.config, "config-file", "c", "", "the configuration `FILE` (default $XDG_CONFIG_HOME/ttmon/config.toml)")
 	return cmd
 }
@@ -79,9 +79,9 @@ $TTMON_PROMETHEUS_TOKEN, the address itself from $TTMON_PROMETHEUS.`,
 func (f *fleetCmd) check(args []string) error {
 	switch {
 	case f.url == "":
-		return exit.Usage("which engine? --prometheus URL, or $TTMON_PROMETHEUS")
+		return exit.Usage("no address of Prometheus: use --prometheus URL or set $TTMON_PROMETHEUS")
 	case len(args) > 1:
-		return exit.Usage("one HOST at a time")
+		return exit.Usage("only one HOST can be given")
 	case f.once && f.watch:
 		return exit.Usage("--once and --watch cannot be used together")
 	case f.interval < time.Second:
@@ -89,7 +89,7 @@ func (f *fleetCmd) check(args []string) error {
 	case f.rows < 0:
 		return exit.Usage("-n: %d is not a number of hosts", f.rows)
 	case f.serve != "" && (f.watch || f.once || len(args) > 0):
-		return exit.Usage("--serve goes with neither --once, --watch nor a HOST: the page has all of it")
+		return exit.Usage("--serve cannot be used with --once, --watch or a HOST: the page shows all hosts")
 	}
 	return nil
 }

@@ -3,9 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ttmon/ttmon/internal/console"
 )
@@ -40,7 +42,7 @@ func (a *app) fullHelp(cmd *cobra.Command) error {
 	fmt.Fprintf(a.Stdout, "%s\n\n", strings.TrimSpace(cmd.Long))
 	a.usage(cmd, a.Stdout)
 	if f := cmd.InheritedFlags(); f.HasAvailableFlags() {
-		fmt.Fprintf(a.Stdout, "\nFlags of all commands:\n%s", f.FlagUsagesWrapped(a.helpColumns()))
+		fmt.Fprintf(a.Stdout, "\nGlobal flags:\n%s", flagUsages(f, a.helpColumns()))
 	}
 	return nil
 }
@@ -53,16 +55,26 @@ func (a *app) helpColumns() int {
 	return helpWidth
 }
 
+// flagUsages lists flags. A value that may be left out is in brackets, as in other
+// manuals, and without the value that stands for it, which the text names.
+func flagUsages(f *pflag.FlagSet, columns int) string {
+	optional := regexp.MustCompile(`(--[a-z-]+) (\w+)(\[="[^"]*"\])`)
+	return optional.ReplaceAllStringFunc(f.FlagUsagesWrapped(columns), func(flag string) string {
+		m := optional.FindStringSubmatch(flag)
+		return m[1] + "[=" + m[2] + "]" + strings.Repeat(" ", len(m[3])-2)
+	})
+}
+
 // usageOf prints the usage of a command, and where to read more.
 func (a *app) usageOf(cmd *cobra.Command, w io.Writer) error {
 	a.usage(cmd, w)
 	switch {
 	case !cmd.HasParent():
-		fmt.Fprintln(w, "\nttmon COMMAND --help shows the flags of a command, ttmon help COMMAND all about it.")
+		fmt.Fprintln(w, "\nttmon COMMAND --help lists the flags of a command; ttmon help COMMAND describes it in full.")
 	case cmd.HasAvailableSubCommands():
-		fmt.Fprintf(w, "\n%s COMMAND --help says more about a command.\n", cmd.CommandPath())
+		fmt.Fprintf(w, "\n%s COMMAND --help lists the flags of a command.\n", cmd.CommandPath())
 	default:
-		fmt.Fprintf(w, "\nAll about it: ttmon help %s. Flags of all commands: ttmon --help.\n", strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" "))
+		fmt.Fprintf(w, "\nFull description: ttmon help %s. Global flags: ttmon --help.\n", strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" "))
 	}
 	return nil
 }
@@ -88,6 +100,6 @@ func (a *app) usage(cmd *cobra.Command, w io.Writer) {
 	}
 	if f := cmd.LocalFlags(); f.HasAvailableFlags() {
 		f.SortFlags = false
-		fmt.Fprintf(w, "\nFlags:\n%s", f.FlagUsagesWrapped(a.helpColumns()))
+		fmt.Fprintf(w, "\nFlags:\n%s", flagUsages(f, a.helpColumns()))
 	}
 }

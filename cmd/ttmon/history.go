@@ -40,11 +40,11 @@ ttmon-server: every second of the last hours, every 15 seconds of the last weeks
 METRIC is a field of ttmon smi --help-query-device (power.draw, temperature.asic,
 memory.used, …), or any query in PromQL.
 
---changed FROM..TO asks what else changed in a stretch of time: every series of the
-devices and the host is compared with the time before it (four times as long, at most
-six hours) and ranked by how far its mean moved, counted in its usual variation.
+--changed FROM..TO shows what else changed between two times: every series of the
+devices and the host is compared with the time before (four times as long, at most
+six hours) and ranked by how far its mean moved, relative to its usual variation.
 
---since and --until are a time ago (90s, 2h, 7d) or a moment (2026-11-15T03:00).`,
+--since and --until take an age (90s, 2h, 7d) or a date (2026-11-15T03:00).`,
 		Example: `  ttmon history power.draw                       the last hour, all devices
   ttmon history temperature.asic power.draw -i 0 --since 12h
   ttmon history memory.used --since 7d --csv >memory.csv
@@ -55,12 +55,12 @@ six hours) and ranked by how far its mean moved, counted in its usual variation.
 	}
 	f := cmd.Flags()
 	f.StringArrayVarP(&h.ids, "id", "i", nil, "only these `DEVICES`: index, bus id, serial number or ASIC id, separated by commas")
-	f.StringVar(&h.since, "since", "1h", "from this `TIME` on")
-	f.StringVar(&h.until, "until", "0s", "up to this `TIME`")
+	f.StringVar(&h.since, "since", "1h", "start at `TIME`: an age or a date")
+	f.StringVar(&h.until, "until", "0s", "end at `TIME`; 0s is now")
 	f.DurationVar(&h.step, "step", 0, "`TIME` between two points (default: as many as fit)")
-	f.StringVar(&h.changed, "changed", "", "rank what changed in the stretch `FROM..TO` (03:00..03:10, 20m..10m; without TO: until now)")
-	f.BoolVar(&h.json, "json", false, "JSON: all points")
-	f.BoolVar(&h.csv, "csv", false, "CSV: a line for each point")
+	f.StringVar(&h.changed, "changed", "", "rank what changed between `FROM..TO` (03:00..03:10, 20m..10m; without TO: until now)")
+	f.BoolVar(&h.json, "json", false, "print all points as JSON")
+	f.BoolVar(&h.csv, "csv", false, "print CSV, one line per point")
 	return cmd
 }
 
@@ -69,7 +69,7 @@ func (h *historyCmd) run(args []string) error {
 		return h.printChanged(args)
 	}
 	if len(args) == 0 {
-		return exit.Usage("which metric? For example: ttmon history power.draw (ttmon smi --help-query-device lists them)")
+		return exit.Usage("missing metric, such as ttmon history power.draw (ttmon smi --help-query-device lists them)")
 	}
 	start, end, err := h.period(time.Now().Truncate(time.Millisecond))
 	if err != nil {
@@ -177,7 +177,7 @@ func (h *historyCmd) stretch(now time.Time) (from, to time.Time, err error) {
 	case length < time.Second:
 		err = exit.Usage("--changed: FROM is not before TO")
 	case length > changed.MaxStretch:
-		err = exit.Usage("--changed: the stretch is longer than %v", changed.MaxStretch)
+		err = exit.Usage("--changed: FROM..TO is longer than %v", changed.MaxStretch)
 	}
 	return from, to, err
 }

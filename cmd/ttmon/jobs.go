@@ -31,7 +31,7 @@ func newJobs(a *app) *cobra.Command {
 	j := &jobsCmd{app: a}
 	cmd := &cobra.Command{
 		Use:   "jobs [JOB…]",
-		Short: "List Slurm jobs and Kubernetes pods: what they used of devices, how they ended",
+		Short: "List Slurm jobs and Kubernetes pods: the devices they used, how they ended",
 		Long: `Lists the jobs whose programs used devices, also those that have ended: of each
 Slurm job and each Kubernetes pod who ran it, when, the most memory that its
 processes held on each device, the energy that its devices took, how its programs
@@ -49,18 +49,18 @@ for Slurm asks (docs/install/slurm.md).
 Exit codes: 0 ok; with --left 1 if something is left; 2 bad argument; 3 no
 ttmon-server runs here and nothing was kept.`,
 		Example: `  ttmon jobs                       the jobs of the last day
-  ttmon jobs 4711                  one of them, whenever it was
+  ttmon jobs 4711                  one job, however old
   ttmon jobs --since yesterday --failed
   ttmon jobs --user anna --since 7d --csv
-  ttmon jobs --left 4711           what it has left behind`,
+  ttmon jobs --left 4711           what it left behind`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error { return j.run(args) },
 	}
 	f := cmd.Flags()
 	j.flags(f, "jobs")
-	f.BoolVar(&j.left, "left", false, "what the jobs have left behind")
-	f.BoolVar(&j.json, "json", false, "JSON in the ttmon.jobs/1 contract")
-	f.BoolVar(&j.csv, "csv", false, "CSV: a line for each device of each job")
+	f.BoolVar(&j.left, "left", false, "show what jobs left behind: processes and stale memory accounting")
+	f.BoolVar(&j.json, "json", false, "print JSON (schema ttmon.jobs/1)")
+	f.BoolVar(&j.csv, "csv", false, "print CSV, one line per job and device")
 	return cmd
 }
 

@@ -42,8 +42,8 @@ func newMem(a *app) *cobra.Command {
 		Short: "Show the memory of every chip by pool and who holds it",
 		Long: `Shows for every chip how much of its DRAM and L1 is allocated, and in L1_SMALL,
 trace, circular buffers and kernel code; who holds it, how fast it changes, the
-most it has been, and a chart. Enter goes in: from the chips to one chip and its
-holders, and to the buffers of one of them where they are known.
+most it has been, and a chart. Enter opens a chip with its holders, and a holder with
+its buffers where they are known.
 
 Where the output is no terminal, or with --plain, it prints a line per chip at
 each interval instead, for logs; with --once a block per chip, once.`,
@@ -52,15 +52,15 @@ each interval instead, for logs; with --once a block per chip, once.`,
   ttmon mem -r 200             five times a second
   ttmon mem --once             what is allocated now
   ttmon mem -p 4242            a map of the banks that a process allocates from
-  ttmon mem --fits 512M -i 0   would so much more fit?
+  ttmon mem --fits 512M -i 0   would another 512 MiB fit?
   ttmon mem -p 4242 --shape 1,1,4096,4096 --dtype bfloat16 --memory l1
   ttmon mem --plain -r 5000 >> memory.log`,
 		RunE: func(*cobra.Command, []string) error { return m.run() },
 	}
 	f := m.cmd.Flags()
-	f.StringArrayVarP(&m.devices, "device", "d", nil, "only this `DEVICE`: index, bus id, serial number or ASIC id; may be given again")
+	f.StringArrayVarP(&m.devices, "device", "d", nil, "only this `DEVICE`: index, bus id, serial number or ASIC id; repeatable")
 	f.StringArrayVarP(&m.ids, "id", "i", nil, "the same as -d `DEVICE`")
-	f.BoolVarP(&m.all, "all", "a", false, "all devices, which is also what no -d means")
+	f.BoolVarP(&m.all, "all", "a", false, "all devices (the default)")
 	f.IntVarP(&m.refresh, "refresh", "r", 0, "`MILLISECONDS` between updates")
 	f.BoolVar(&m.once, "once", false, "print once and exit")
 	f.BoolVar(&m.plain, "plain", false, "print lines for a log instead of drawing a screen")
@@ -82,19 +82,19 @@ func (m *memCmd) check() (err error) {
 	case m.blocks.pid != 0 && len(m.ids) > 0:
 		return exit.Usage("-p and -d cannot be used together: -p shows all chips of the process")
 	case m.blocks.asked() && m.ssh != "":
-		return exit.Usage("-p, --fits and --shape are answered by this host's allocators: ssh %s ttmon mem", m.ssh)
+		return exit.Usage("-p, --fits and --shape work on this host only: ssh %s ttmon mem …", m.ssh)
 	case m.blocks.report != "" && m.blocks.pid == 0:
-		return exit.Usage("--report needs -p: whose memory?")
+		return exit.Usage("--report needs -p PID")
 	case m.blocks.json && !m.blocks.asked():
-		return exit.Usage("--json belongs to -p, --fits and --shape; ttmon smi --json has the memory of all chips")
+		return exit.Usage("--json needs -p, --fits or --shape; ttmon smi --json has the memory of all chips")
 	}
 	for _, name := range []string{"dtype", "layout"} {
 		if m.cmd.Flags().Changed(name) && m.blocks.shape == "" {
-			return exit.Usage("--%s is about the tensor of --shape: use both", name)
+			return exit.Usage("--%s needs --shape", name)
 		}
 	}
 	if m.cmd.Flags().Changed("memory") && m.blocks.shape == "" && m.blocks.fits == "" {
-		return exit.Usage("--memory is about the buffer of --fits or --shape: use both")
+		return exit.Usage("--memory needs --fits or --shape")
 	}
 	return nil
 }

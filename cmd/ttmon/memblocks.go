@@ -28,15 +28,15 @@ type blockFlags struct {
 
 func (b *blockFlags) add(m *memCmd) {
 	f := m.cmd.Flags()
-	f.IntVarP(&b.pid, "pid", "p", 0, "the allocators of process `PID`: a map of each bank, its largest blocks and holes")
-	f.BoolVar(&b.json, "json", false, "with -p, --fits or --shape: print once, as JSON")
+	f.IntVarP(&b.pid, "pid", "p", 0, "show the allocators of process `PID`: a map of each bank, its largest blocks and holes")
+	f.BoolVar(&b.json, "json", false, "with -p, --fits or --shape: print JSON and exit")
 	f.StringVar(&b.report, "report", "", "with -p: write tt-metal's memory reports (CSV) of this moment to `DIR`")
 	f.StringVar(&b.fits, "fits", "", "would a buffer of `SIZE` (512M, 1.5G, 4096) still fit?")
 	f.StringVar(&b.shape, "shape", "", "would a tensor of this `SHAPE` (1,1,4096,4096) still fit?")
-	f.StringVar(&b.dtype, "dtype", "bfloat16", "`TYPE` of its elements: "+strings.Join(blocks.ElementTypes(), ", "))
-	f.StringVar(&b.layout, "layout", "tile", "its `LAYOUT`: tile or row_major")
-	f.StringVar(&b.shard, "shard", "", "with --shape: it is sharded; `SHARD` is the part of each core (64x512), or over how many cores it is cut (height:8, width:8, block:4x4)")
-	f.StringVar(&b.where, "memory", "dram", "the `POOL` it is to be in: dram, l1, l1_small or trace")
+	f.StringVar(&b.dtype, "dtype", "bfloat16", "data `TYPE` of the tensor: "+strings.Join(blocks.ElementTypes(), ", "))
+	f.StringVar(&b.layout, "layout", "tile", "`LAYOUT` of the tensor: tile or row_major")
+	f.StringVar(&b.shard, "shard", "", "with --shape: sharded, by `SHARD`: the shape of a shard (64x512) or the core grid (height:8, width:8, block:4x4)")
+	f.StringVar(&b.where, "memory", "dram", "the `POOL` to allocate from: dram, l1, l1_small or trace")
 }
 
 // asked reports whether the question is about allocators.

@@ -54,7 +54,7 @@ func (s *smi) job() (repeat.Job, error) {
 		return repeat.Job{}, exit.Usage("-d selects sections of the report: use it with -q")
 	}
 	if f.Changed("format") && s.queryDevice == "" && s.apps == "" {
-		return repeat.Job{}, exit.Usage("--format belongs to --query-device and --query-apps")
+		return repeat.Job{}, exit.Usage("--format needs --query-device or --query-apps")
 	}
 	for _, name := range []string{"query-device", "query-gpu", "query-apps", "query-compute-apps"} {
 		if f.Changed(name) && f.Lookup(name).Value.String() == "" {
@@ -210,7 +210,7 @@ func (s *smi) snapshotJob() (repeat.Job, error) {
 	if s.cmd.Flags().Changed("filename") && s.file == "" { // -f alone: where the official tool puts it
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return repeat.Job{}, exit.With(exit.Internal, "finding a folder for the snapshot: %w: name a file with -f", err)
+			return repeat.Job{}, exit.With(exit.Internal, "no directory for the snapshot: %w: name a file with -f", err)
 		}
 		s.file = filepath.Join(home, "tt_smi_logs", time.Now().Format("01-02-2006_15:04:05")+"_results.json")
 	}

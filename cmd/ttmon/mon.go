@@ -35,8 +35,8 @@ func newDmon(a *app) *cobra.Command {
 	m.cmd = &cobra.Command{
 		Use:   "dmon",
 		Short: "Print a line per device every second",
-		Long: `Prints a line per device and sample, for eyes and for scripts: lines that
-start with # are headings, - is an unknown value.
+		Long: `Prints a line per device and sample, as nvidia-smi dmon does: lines that start
+with # are headings, - is an unknown value.
 
 Columns are chosen by letters with -s:
 ` + text.DmonHelp,
@@ -74,15 +74,15 @@ func (m *mon) flags(letters string) {
 	f.Float64VarP(&m.delay, "delay", "d", 1, "`SECONDS` between two samples")
 	f.IntVarP(&m.count, "count", "c", 0, "stop after `N` samples")
 	f.StringVarP(&m.letter, "select", "s", letters, "groups of columns, by `LETTERS` (ttmon help "+m.cmd.Name()+" lists them)")
-	f.StringVarP(&m.stamp, "options", "o", "", "what stands before each line, by `LETTERS`: D a date, T a time")
-	f.StringVarP(&m.file, "filename", "f", "", "print to `FILE` instead of the standard output")
-	f.StringVar(&m.format, "format", "", "commas instead of columns: `FORMAT` is csv[,noheader][,nounit]")
+	f.StringVarP(&m.stamp, "options", "o", "", "prefix each line, by `LETTERS`: D the date, T the time")
+	f.StringVarP(&m.file, "filename", "f", "", "write to `FILE` instead of standard output")
+	f.StringVar(&m.format, "format", "", "print CSV: `FORMAT` is csv[,noheader][,nounit]")
 }
 
 func (m *mon) run() error {
 	switch {
 	case m.count < 0:
-		return exit.Usage("--count=%d: it cannot be negative", m.count)
+		return exit.Usage("--count=%d: must not be negative", m.count)
 	case m.delay < 0.01:
 		return exit.Usage("--delay=%v: too short, at least 0.01 s", m.delay)
 	}
@@ -92,7 +92,7 @@ func (m *mon) run() error {
 	}
 	st, wrong, ok := m.new(m.letter, o)
 	if !ok {
-		return exit.Usage("-s %s: there is no group %q: one of %s", m.letter, wrong, letters(m.groups()))
+		return exit.Usage("-s %s: unknown group %q: one of %s", m.letter, wrong, letters(m.groups()))
 	}
 	if err := m.configure(st); err != nil {
 		return err

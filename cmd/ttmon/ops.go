@@ -36,11 +36,11 @@ func newOps(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ops",
 		Short: "Show what the chips work on: operations by device time",
-		Long: `Shows the operations that run on the chips, by the share of the time that
-their programs take, as perf top does for functions. Names and times come from
+		Long: `Shows the operations that run on the chips, by their share of device time, as perf
+top does for functions. Names and times come from
 tt-metal's real-time profiler (0.71 and later), as the processes receive it:
-read by ttmond's probe, or by libttmon (ttmon run). The row "between programs" is the
-time in which a chip had nothing to do and soon had: the host was late.
+read by ttmond's probe, or by libttmon (ttmon run). The row "between programs" is
+time in which a chip was idle between two programs: the host was late.
 
 On a terminal it is a screen: Space freezes it, / filters by name, < and > change
 the column it is sorted by, Enter shows one process, ? lists all keys. Where the
@@ -48,7 +48,6 @@ output is no terminal, and with --once, --count or --json, it prints.`,
 		Example: `  ttmon ops                       all chips, on a screen, every second
   ttmon ops -p 4242 --sort mean   of one process, the slowest first
   ttmon ops --once --json         for scripts`,
-		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return o.run() },
 	}
 	f := cmd.Flags()
@@ -60,18 +59,18 @@ output is no terminal, and with --once, --count or --json, it prints.`,
 	f.Float64VarP(&o.delay, "delay", "d", 1, "`SECONDS` between two samples")
 	f.IntVarP(&o.count, "count", "c", 0, "print `N` samples, then stop")
 	f.BoolVar(&o.once, "once", false, "print one sample and exit")
-	f.BoolVar(&o.json, "json", false, "print JSON, one line a sample")
+	f.BoolVar(&o.json, "json", false, "print JSON, one line per sample")
 	return cmd
 }
 
 func (o *opsCmd) run() error {
 	switch {
 	case o.count < 0:
-		return exit.Usage("--count=%d: it cannot be negative", o.count)
+		return exit.Usage("--count=%d: must not be negative", o.count)
 	case o.delay < 0.1:
 		return exit.Usage("--delay=%v: too short, at least 0.1 s", o.delay)
 	case o.which.PID < 0:
-		return exit.Usage("--pid=%d: it cannot be negative", o.which.PID)
+		return exit.Usage("--pid=%d: must not be negative", o.which.PID)
 	case !slices.Contains(text.OpsOrders(), o.which.Sort):
 		return exit.Usage("--sort=%s: one of %s", o.which.Sort, strings.Join(text.OpsOrders(), ", "))
 	}

@@ -39,9 +39,9 @@ ttmon run does; its input, output, signals and exit code are passed through. Of
 your programs that ttmond watches through the kernel (for root: all) the same is
 recorded, without tags and lines.
 
-The file can be read while it is written, and after whatever ended the recorder:
-ttmon replay shows it, ttmon diff compares, ttmon export converts it for other
-viewers. An hour of 32 chips takes about 8 MB at an interval of a second.`,
+The file can be read while it is being written, and stays readable if the recorder is
+killed: ttmon replay shows it, ttmon diff compares it, ttmon export converts it for
+other viewers. An hour of 32 chips takes about 8 MB at an interval of a second.`,
 		Example: `  ttmon record                                   this host, until Ctrl-C
   ttmon record -o night.ttrec --duration 8h
   ttmon record --stacks -- python train.py       a run, with every allocation
@@ -51,14 +51,14 @@ viewers. An hour of 32 chips takes about 8 MB at an interval of a second.`,
 	}
 	f := r.cmd.Flags()
 	f.SetInterspersed(false)
-	f.StringVarP(&r.file, "file", "o", "", "write to `FILE` (default: ttmon-DATE-TIME.ttrec in this folder)")
-	f.BoolVar(&r.replace, "replace", false, "replace FILE if it is there")
+	f.StringVarP(&r.file, "file", "o", "", "write to `FILE` (default: ttmon-DATE-TIME.ttrec in the current directory)")
+	f.BoolVar(&r.replace, "replace", false, "overwrite FILE if it exists")
 	f.DurationVar(&r.interval, "interval", time.Second, "`TIME` between two snapshots")
-	f.DurationVar(&r.duration, "duration", 0, "end after this `TIME`, from the first snapshot on; without COMMAND")
+	f.DurationVar(&r.duration, "duration", 0, "stop after `TIME`, counted from the first snapshot; not with COMMAND")
 	f.StringVar(&r.stacks, "stacks", "", "record call sites: `WHAT` is python (the default), native or all")
 	f.Lookup("stacks").NoOptDefVal = "python"
-	f.BoolVar(&r.output, "output", false, "record the lines that COMMAND prints; it then prints into a pipe")
-	f.BoolVarP(&r.quiet, "quiet", "q", false, "do not say at the end what was recorded")
+	f.BoolVar(&r.output, "output", false, "also record what COMMAND prints; its output is then a pipe, not a terminal")
+	f.BoolVarP(&r.quiet, "quiet", "q", false, "print no summary at the end")
 	return r.cmd
 }
 
@@ -66,13 +66,13 @@ func (r *recordCmd) run(args []string) error {
 	o := session.Options{File: r.file, Replace: r.replace, Interval: r.interval, Output: r.output, Host: r.where}
 	switch {
 	case r.interval < minInterval:
-		return exit.Usage("--interval: the least is %v", minInterval)
+		return exit.Usage("--interval: must be at least %v", minInterval)
 	case r.duration < 0:
 		return exit.Usage("--duration: %v is negative", r.duration)
 	case len(args) > 0 && r.duration > 0:
-		return exit.Usage("--duration is for a recording without a command: that one ends with the command")
+		return exit.Usage("--duration cannot be used with a command: the recording ends when the command exits")
 	case len(args) == 0 && (r.stacks != "" || r.output):
-		return exit.Usage("--stacks and --output are about a command: ttmon record [flags] -- COMMAND [ARGUMENT...]")
+		return exit.Usage("--stacks and --output need a command: ttmon record [flags] -- COMMAND [ARGUMENT...]")
 	}
 	if len(args) > 0 {
 		run := &runCmd{app: r.app, cmd: newRun(r.app), quiet: true, stacks: r.stacks, session: &o, told: !r.quiet}

@@ -64,19 +64,19 @@ as it goes.`,
 	}
 	f := r.cmd.Flags()
 	f.SetInterspersed(false) // what follows VIEW is its own
-	f.StringVar(&r.at, "at", "", "begin at this `MOMENT`")
+	f.StringVar(&r.at, "at", "", "start at this `MOMENT`")
 	f.Float64Var(&r.speed, "speed", 1, "play `N` times as fast")
-	f.BoolVar(&r.paused, "paused", false, "begin without playing")
-	f.StringVar(&r.serve, "serve", "", "serve it as a page at `ADDR` of this machine (default 127.0.0.1 and a free port), by ttmond")
+	f.BoolVar(&r.paused, "paused", false, "start paused")
+	f.StringVar(&r.serve, "serve", "", "serve it as a web page at `ADDR` of this machine (default: 127.0.0.1, a free port); runs ttmon-server")
 	f.Lookup("serve").NoOptDefVal = "127.0.0.1:0"
-	f.IntVarP(&r.pid, "pid", "p", 0, "blocks: only of process `PID`")
-	f.BoolVar(&r.json, "json", false, "blocks, events, output: JSON")
+	f.IntVarP(&r.pid, "pid", "p", 0, "with blocks: only those of process `PID`")
+	f.BoolVar(&r.json, "json", false, "with blocks, events or output: print JSON")
 	return r.cmd
 }
 
 func (r *replayCmd) run(args []string) error {
 	if len(args) == 0 {
-		return exit.Usage("replay what? ttmon replay FILE (ttmon record makes one)")
+		return exit.Usage("missing recording: ttmon replay FILE (made by ttmon record)")
 	}
 	file := args[0]
 	if err := r.cmd.Flags().Parse(args[1:]); err != nil { // flags may follow the file
@@ -85,7 +85,7 @@ func (r *replayCmd) run(args []string) error {
 	rest := r.cmd.Flags().Args()
 	if r.serve != "" && len(rest) > 0 { // --serve ADDR, which takes its value with = only
 		if len(rest) > 1 || !strings.Contains(rest[0], ":") {
-			return exit.Usage("--serve shows the page, not a view: what is %q?", rest[0])
+			return exit.Usage("--serve shows the web page and takes no view: unexpected %q", rest[0])
 		}
 		r.serve = rest[0]
 	}
@@ -129,7 +129,7 @@ func (r *replayCmd) run(args []string) error {
 	case "top", "mem", "smi", "dmon", "pmon", "ops", "why":
 		return r.show(rec, rest)
 	default:
-		return exit.Usage("there is no view %q: top, mem, smi, dmon, pmon, ops, blocks, why, events or output", view)
+		return exit.Usage("unknown view %q: one of top, mem, smi, dmon, pmon, ops, blocks, why, events or output", view)
 	}
 }
 

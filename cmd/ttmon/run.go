@@ -50,36 +50,35 @@ func newRun(a *app) *cobra.Command {
 	r.cmd = &cobra.Command{
 		Use:   "run [flags] -- COMMAND [ARGUMENT...]",
 		Short: "Run a program and report its device memory: peaks, leaks, failed allocations",
-		Long: `Runs a program on tt-metal with libttmon in it, and prints at its end how much
-of each chip's memory it took at most, when, and what it still held: every
-allocation of every thread, exactly, without root and without a daemon. With
---stacks the lines of Python are named. The program and its children run as they
-would without; its input, output, signals and exit code are passed through.
+		Long: `Runs a tt-metal program with libttmon preloaded and prints, when it exits, its peak
+use of each chip's memory, when that was, and what it had not freed: every allocation
+of every thread, exactly, without root and without a daemon. With --stacks it names
+the lines of Python code. The program and its children run as they would without
+ttmon; input, output, signals and the exit code are passed through.
 
-The summary goes to standard error, if that is a terminal or a flag asks for a
-result; --summary prints it always, --quiet never.
+The summary goes to standard error, if that is a terminal or a check was requested;
+--summary always prints it, --quiet never does.
 
-Exit code: the program's own; 128 and the number of the signal that killed it;
-90 if --fail-on-leak found something left behind, 91 if --max was passed, 92 if
-one of them was asked for and could not be judged, 93 if --fail-on-no-room saw a
-request for device memory that failed, where the program itself ended with 0.
+Exit code: the program's own, or 128 + N if signal N killed it. Where the program
+itself exits with 0: 90 if --fail-on-leak found a leak, 91 if --max was exceeded,
+92 if one of these checks could not be made, 93 if --fail-on-no-room saw an
+allocation fail.
 
-Everything that was not freed before its device was closed counts as left behind for
---fail-on-leak: what grew step by step, and what was alive at the end, which ttnn
-then releases. Whether a program could still reach a tensor cannot be seen from
-outside; summary, --json (grown, grew) and --junit say which is which, and a SIZE
-leaves room for what a program keeps on purpose.
+For --fail-on-leak everything that was not freed before its device was closed is a
+leak: what grew step by step, and what was alive at the end, which ttnn then
+releases. Whether the program could still reach a tensor cannot be seen from outside;
+the summary, --json (grown, grew) and --junit say which is which, and SIZE allows for
+what a program keeps on purpose.
 
-A request that failed leads the summary: what was asked for and by which line, the
-bank as it was, who held it, and what would have made it fit.
+A failed allocation comes first in the summary: the size, the line of code, the state
+of the bank, who held it, and what would have made it fit.
 
-Below the memory is what ran on each chip, where tt-metal reports that (0.71 and
-later): the share of the run in which a program ran, the operations that took
-most of it, the time that the chip waited for the host, and the longest gaps.
+What ran on each chip follows, where tt-metal reports it (0.71 and later): the share
+of the time in which a program ran, the operations that took most of it, how long the
+chip waited for the host, and the longest gaps.
 
 Where libttmon cannot be used (tt-metal linked statically, unknown functions)
-tt-metal's own accounting is read once a second instead: what was left behind is
-not known then.`,
+tt-metal's own accounting is read once a second instead; leaks are unknown then.`,
 		Example: `  ttmon run -- python train.py
   ttmon run --stacks -- python train.py                 by line of code
   ttmon run --stacks --flame memory.svg -- python train.py
@@ -91,23 +90,23 @@ not known then.`,
 	}
 	f := r.cmd.Flags()
 	f.SetInterspersed(false) // what follows the command is its own
-	f.StringVar(&r.json, "json", "", "write the whole account to `FILE` as JSON (- is standard output)")
-	f.StringVar(&r.junit, "junit", "", "write the verdicts on leaks and limits to `FILE` for CI")
+	f.StringVar(&r.json, "json", "", "write the full report to `FILE` as JSON (- is standard output)")
+	f.StringVar(&r.junit, "junit", "", "write the results of the leak and limit checks to `FILE` as JUnit XML, for CI")
 	f.StringVar(&r.pprof, "pprof", "", "write a heap profile to `FILE`, for go tool pprof and others; implies --stacks")
-	f.StringVar(&r.flame, "flame", "", "write a flame graph of the peak to `FILE` as SVG (- is a text in the terminal); implies --stacks")
+	f.StringVar(&r.flame, "flame", "", "write a flame graph of the peak to `FILE` as SVG (- prints it as text); implies --stacks")
 	f.StringVar(&r.stacks, "stacks", "", "record call sites: `WHAT` is python (the default), native or all")
 	f.Lookup("stacks").NoOptDefVal = "python"
-	f.StringVar(&r.leak, "fail-on-leak", "", "exit with 90 if more than `SIZE` was left behind (default: anything)")
+	f.StringVar(&r.leak, "fail-on-leak", "", "exit with 90 if more than `SIZE` was not freed (default: any)")
 	f.Lookup("fail-on-leak").NoOptDefVal = "0"
-	f.BoolVar(&r.noRoom, "fail-on-no-room", false, "exit with 93 if a request for device memory failed, also where the program caught it")
-	f.StringArrayVar(&r.max, "max", nil, "exit with 91 if a chip's peak passes `POOL=SIZE`, such as dram=8G; may be given again")
-	f.StringVar(&r.record, "record", "", "record the run into `FILE`, for ttmon replay, diff and export")
+	f.BoolVar(&r.noRoom, "fail-on-no-room", false, "exit with 93 if an allocation of device memory failed, even if the program caught it")
+	f.StringArrayVar(&r.max, "max", nil, "exit with 91 if the peak on a chip exceeds `POOL=SIZE`, such as dram=8G; repeatable")
+	f.StringVar(&r.record, "record", "", "record the run to `FILE`, for ttmon replay, diff and export")
 	f.Lookup("record").NoOptDefVal = " "
-	f.BoolVar(&r.live, "live", false, "show a line with what is held now while the program runs")
-	f.BoolVar(&r.summary, "summary", false, "print the summary even where standard error is no terminal")
+	f.BoolVar(&r.live, "live", false, "show the memory in use on a status line while the program runs")
+	f.BoolVar(&r.summary, "summary", false, "print the summary even if standard error is not a terminal")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "print no summary")
 	f.BoolVar(&r.library, "library", false, "print the path of libttmon.so, for programs that load it themselves, and exit")
-	f.IntVar(&r.top, "top", 10, "list `N` places of the program at most")
+	f.IntVar(&r.top, "top", 10, "list at most `N` call sites")
 	return r.cmd
 }
 
@@ -121,7 +120,7 @@ type checked struct {
 
 func (r *runCmd) check(args []string) (c checked, err error) {
 	if len(args) == 0 {
-		return c, exit.Usage("run what? ttmon run [flags] -- COMMAND [ARGUMENT...]")
+		return c, exit.Usage("missing command: ttmon run [flags] -- COMMAND [ARGUMENT...]")
 	}
 	if err := r.checkEquals(args); err != nil {
 		return c, err
@@ -175,7 +174,7 @@ func (r *runCmd) checkEquals(args []string) error {
 func parseLimit(s string) (model.Pool, uint64, error) {
 	name, size, ok := strings.Cut(s, "=")
 	if !ok {
-		return 0, 0, fmt.Errorf("it has the form POOL=SIZE, such as dram=8G")
+		return 0, 0, fmt.Errorf("not POOL=SIZE, such as dram=8G")
 	}
 	for _, p := range model.Pools()[:4] {
 		if strings.EqualFold(p.String(), name) {
@@ -237,7 +236,7 @@ func (c *checked) verdict(report *runreport.Report) error {
 	case c.noRoom && len(report.Failures) > 0:
 		return exit.Silent(exitFull)
 	case !report.Judged() && (c.leak != nil || c.noRoom || len(c.limits) > 0):
-		return exit.With(exitOpen, "run: leaks, limits and failed requests could not be judged: libttmon did not see the program's allocations")
+		return exit.With(exitOpen, "run: cannot check for leaks, limits and failed allocations: libttmon did not see the program's allocations")
 	}
 	return nil
 }
@@ -250,7 +249,7 @@ func (r *runCmd) printLibrary() error {
 	}
 	defer l.Close()
 	if !l.Lasting() {
-		return exit.With(exit.Internal, "run: libttmon.so cannot be put into the cache folder (XDG_CACHE_HOME)")
+		return exit.With(exit.Internal, "run: cannot write libttmon.so to the cache directory (XDG_CACHE_HOME)")
 	}
 	return r.Output("").Write([]byte(l.Path + "\n"))
 }

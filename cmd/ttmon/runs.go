@@ -36,15 +36,15 @@ type runFilter struct {
 }
 
 func (r *runFilter) flags(f *pflag.FlagSet, what string) {
-	f.StringVar(&r.since, "since", "", "that ran after this `TIME`: a time ago (2h, 7d), today, yesterday, or a moment (2026-11-15T03:00) (default 1d)")
-	f.StringVar(&r.until, "until", "", "that began before this `TIME`")
-	f.StringVarP(&r.user, "user", "u", "", "only of this `USER`, by name or number")
+	f.StringVar(&r.since, "since", "", "only those that ran after `TIME`: an age (2h, 7d), today, yesterday or a date (2026-11-15T03:00) (default 1d)")
+	f.StringVar(&r.until, "until", "", "only those that started before `TIME`")
+	f.StringVarP(&r.user, "user", "u", "", "only those of this `USER`, by name or uid")
 	f.StringVarP(&r.device, "id", "i", "", "only those that used this `DEVICE`: index, bus id or ASIC id")
 	f.StringVar(&r.match, "match", "", "only those with this `TEXT` in command, user or job")
-	f.IntVarP(&r.limit, "lines", "n", 0, "at most the last `N` "+what)
-	f.BoolVar(&r.leaked, "leaked", false, "only those that left memory behind")
-	f.BoolVar(&r.failed, "failed", false, "only those that are known to have ended badly: exit code, signal, out of memory")
-	f.BoolVar(&r.running, "running", false, "only those that have not ended")
+	f.IntVarP(&r.limit, "lines", "n", 0, "print at most the last `N` "+what)
+	f.BoolVar(&r.leaked, "leaked", false, "only those that left memory accounted after they exited")
+	f.BoolVar(&r.failed, "failed", false, "only those that failed: non-zero exit code, signal, out of memory")
+	f.BoolVar(&r.running, "running", false, "only those that are still running")
 }
 
 func newRuns(a *app) *cobra.Command {
@@ -66,7 +66,7 @@ Energy is that of the whole device: where others used it meanwhile it is marked 
 Exit codes: 0 ok; 2 bad argument; 3 no ttmon-server runs here and nothing was kept;
 6 no run of this number.`,
 		Example: `  ttmon runs                          the runs of the last day
-  ttmon runs r318                     all about one
+  ttmon runs r318                     one run in full
   ttmon runs --since yesterday --leaked
   ttmon runs --user anna --failed --since 7d --csv
   ttmon runs -i 5 --match serve.py    what ran on device 5`,
@@ -75,9 +75,9 @@ Exit codes: 0 ok; 2 bad argument; 3 no ttmon-server runs here and nothing was ke
 	}
 	f := cmd.Flags()
 	r.flags(f, "runs")
-	f.StringVar(&r.job, "job", "", "only of this `JOB`, by id or by the name of a pod")
-	f.BoolVar(&r.json, "json", false, "JSON in the ttmon.runs/1 contract")
-	f.BoolVar(&r.csv, "csv", false, "CSV: a line for each device of each run")
+	f.StringVar(&r.job, "job", "", "only those of this `JOB`: a Slurm job id or a pod's name")
+	f.BoolVar(&r.json, "json", false, "print JSON (schema ttmon.runs/1)")
+	f.BoolVar(&r.csv, "csv", false, "print CSV, one line per run and device")
 	return cmd
 }
 
@@ -97,13 +97,13 @@ func (r *runsCmd) run(names []string) error {
 		return err
 	}
 	if len(names) > 0 && len(answer.Runs) == 0 {
-		return exit.With(exit.NoDevice, "there is no run %s: ttmon runs --since 90d lists what is kept", names[0])
+		return exit.With(exit.NoDevice, "no such run: %s; ttmon runs --since 90d lists all", names[0])
 	}
 	return r.print(answer, len(names) > 0)
 }
 
 // errNoRuns is the error where nothing has kept runs.
-var errNoRuns = errors.New("no ttmon-server keeps runs here: systemctl start ttmon-server, or ttmon-server as yourself; ttmon top keeps them, too, while it is open")
+var errNoRuns = errors.New("no ttmon-server is running, so no runs are recorded: systemctl start ttmon-server, or run ttmon-server as your own user; ttmon top records runs, too, while it is open")
 
 // findRuns asks the ttmon-server, or reads what ttmon top kept where none answers.
 func (a *app) findRuns(ctx context.Context, q runs.Query) (*runs.Answer, error) {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,9 +30,9 @@ func newSD(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sd [HOST…]",
 		Short: "Write a Prometheus service discovery file of ttmon hosts",
-		Long: `Writes the JSON of Prometheus's file_sd_configs and http_sd_configs: a list of the
-hosts named, or of those in a file (or standard input, -), one a line. Written with -o
-the file is replaced in one step: Prometheus never reads half of it.`,
+		Long: `Writes the JSON for Prometheus's file_sd_configs and http_sd_configs: a list of the
+hosts named, or of those in a file (or standard input, -), one per line. With -o the
+file is replaced atomically: Prometheus never reads half of it.`,
 		Example: `  ttmon sd node1 node2 --label rack=7 -o /etc/prometheus/ttmon.json
   ttmon sd --from hosts.txt -o /etc/prometheus/ttmon.json
   ttmon sd --from hosts.txt --port 9108`,
@@ -39,10 +40,10 @@ the file is replaced in one step: Prometheus never reads half of it.`,
 		RunE: func(_ *cobra.Command, args []string) error { return s.run(args) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&s.from, "from", "", "read hosts from this `FILE`; - is standard input")
-	f.StringVarP(&s.out, "output", "o", "", "write to this `FILE`")
-	f.StringVar(&s.port, "port", "9108", "the `PORT` of hosts that come without one")
-	f.StringSliceVar(&s.labels, "label", nil, "a `NAME=VALUE` label of all hosts; may be given again")
+	f.StringVar(&s.from, "from", "", "read hosts from `FILE`, one per line; - is standard input")
+	f.StringVarP(&s.out, "output", "o", "", "write to `FILE` instead of standard output")
+	f.StringVar(&s.port, "port", "9108", "`PORT` of hosts given without one")
+	f.StringSliceVar(&s.labels, "label", nil, "add the label `NAME=VALUE` to all hosts; repeatable")
 	return cmd
 }
 
@@ -61,7 +62,7 @@ func (s *sdCmd) run(hosts []string) error {
 		hosts = append(hosts, more...)
 	}
 	if len(hosts) == 0 {
-		return exit.Usage("which hosts? Name some, or give --from FILE")
+		return exit.Usage("no hosts given: name some, or use --from FILE")
 	}
 	list, err := s.targets(hosts)
 	if err != nil {
@@ -89,12 +90,19 @@ func (s *sdCmd) targets(hosts []string) (list targets, err error) {
 		}
 		list.Labels[name] = value
 	}
+	if n, err := strconv.ParseUint(s.port, 10, 16); err != nil || n == 0 {
+		return list, exit.Usage("--port: %q is not a port", s.port)
+	}
 	for _, h := range hosts {
 		if strings.ContainsAny(h, " \t/\"'") {
 			return list, exit.Usage("%q is not a host", h)
 		}
 		if _, _, err := net.SplitHostPort(h); err != nil {
-			h = net.JoinHostPort(strings.Trim(h, "[]"), s.port)
+			name := strings.Trim(h, "[]")
+			if strings.Contains(name, ":") && net.ParseIP(name) == nil {
+				return list, exit.Usage("%q is not a host", h)
+			}
+			h = net.JoinHostPort(name, s.port)
 		}
 		if !slices.Contains(list.Targets, h) {
 			list.Targets = append(list.Targets, h)

@@ -52,24 +52,23 @@ that was asked for could not be tested (--python, --tt-smi, --timeout).`,
   ttmon selftest --python ~/tt-metal/python_env/bin/python
   ttmon selftest --json | jq '.rows[] | select(.verdict == "wrong")'
   ttmon selftest --bundle selftest.tar.gz       attach it to an issue`,
-		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return s.run() },
 	}
 	f := cmd.Flags()
-	f.StringVar(&s.python, "python", "", "run a ttnn program with this `PYTHON`: it opens a device that is not in use")
-	f.StringArrayVarP(&s.ids, "id", "i", nil, "the `DEVICES` that the ttnn program may open, in use or not")
-	f.BoolVar(&s.official, "tt-smi", false, "compare with tt-smi, which wakes chips")
-	f.DurationVar(&s.limit, "timeout", selftest.DefaultLimit, "end after this `TIME`, and say what was not tested")
-	f.BoolVarP(&s.yes, "yes", "y", false, "do not ask")
-	f.BoolVar(&s.all, "all", false, "a line per device, even where all agree")
-	f.BoolVar(&s.json, "json", false, "JSON in the "+report.Schema+" contract")
-	f.StringVar(&s.bundle, "bundle", "", "also write a bundle for an issue to `FILE`.tar.gz, which must not be there yet")
+	f.StringVar(&s.python, "python", "", "also run a ttnn program with this `PYTHON`; it opens a device that is not in use")
+	f.StringArrayVarP(&s.ids, "id", "i", nil, "with --python: the `DEVICES` the ttnn program may open, in use or not")
+	f.BoolVar(&s.official, "tt-smi", false, "also compare with tt-smi, which opens and wakes the chips")
+	f.DurationVar(&s.limit, "timeout", selftest.DefaultLimit, "stop after `TIME` and list what was not tested")
+	f.BoolVarP(&s.yes, "yes", "y", false, "do not ask for confirmation")
+	f.BoolVar(&s.all, "all", false, "print a line per device, even where all agree")
+	f.BoolVar(&s.json, "json", false, "print JSON (schema "+report.Schema+")")
+	f.StringVar(&s.bundle, "bundle", "", "also write a bundle for a bug report to `FILE`.tar.gz; never overwrites a file")
 	return cmd
 }
 
 func (s *selftestCmd) run() error {
 	if s.limit <= 0 {
-		return exit.Usage("--timeout: %s is no time to test anything", s.limit)
+		return exit.Usage("--timeout: %s is not positive", s.limit)
 	}
 	o := selftest.Options{Host: s.where, Python: s.python, Flags: s.globalFlags(), Limit: s.limit}
 	var err error
@@ -77,7 +76,7 @@ func (s *selftestCmd) run() error {
 		return err
 	}
 	if len(s.ids) > 0 && s.python == "" {
-		return exit.Usage("-i names devices for the ttnn program: use it with --python")
+		return exit.Usage("-i needs --python: it names devices for the ttnn program")
 	}
 	if o.Program, err = os.Executable(); err != nil {
 		return exit.With(exit.Internal, "finding ttmon itself: %w", err)

@@ -58,18 +58,17 @@ processes that use it: as a table, a long report, JSON or CSV. The flags are
 those of nvidia-smi and of the official tt-smi, with two exceptions: a reset, since
 ttmon never changes a board, and nvidia-smi's XML (-x), since --json has all of it.
 
-In the table, a word instead of a number says why there is none (denied, hung,
-reset, lost, stale, N/A: not available) and – that there is nothing; ~ marks
-an estimate, a limit that comes from the board's data sheet, or a state as far
-as one sample tells, ≥ a figure that leaves something out, and ↓ a PCIe link
-below what both ends can do.
+In the table, a word in place of a number says why it is missing (denied, hung,
+reset, lost, stale, N/A: not available) and – means none; ~ marks an estimate, a
+limit from the board's data sheet, or a state judged from one sample, ≥ a lower
+bound, and ↓ a PCIe link slower or narrower than both ends support.
 
-Exit codes: 0 ok, 2 bad argument, 3 not offered, 4 no permission, 6 no device,
-9 driver not loaded, 15 a device shown is hung or lost (and was printed).`,
+Exit codes: 0 ok, 2 bad argument, 3 not supported, 4 no permission, 6 no device,
+9 driver not loaded, 15 a device is hung or lost (the output is complete).`,
 		Example: `  ttmon smi                                  the table
   ttmon smi -w                               the table, drawn again every second
   ttmon smi -l 5 -i 0,0000:41:00.0           two devices, every five seconds
-  ttmon smi -q -d MEMORY,PIDS                a long report of memory and processes
+  ttmon smi -q -d MEMORY,PIDS                the full report, memory and processes only
   ttmon smi --json | jq '.devices[].power_w'
   ttmon smi --query-device=index,name,temperature.asic,memory.used --format=csv
   ttmon smi --query-apps=pid,user,used_memory --format=csv,noheader,nounits
@@ -86,13 +85,13 @@ func (s *smi) flags() {
 	f.BoolVarP(&s.watch, "watch", "w", false, "print again every second, in place on a terminal")
 	f.Float64VarP(&s.loop, "loop", "l", 0, "print again every `SECONDS`")
 	f.IntVar(&s.loopMS, "loop-ms", 0, "print again every `MS` milliseconds (also -lms MS)")
-	f.IntVarP(&s.refresh, "refresh", "r", 0, "watch, and print again every `MS` milliseconds")
+	f.IntVarP(&s.refresh, "refresh", "r", 0, "as --watch, every `MS` milliseconds")
 	f.IntVar(&s.sample, "sample", 0, "sample twice, `MS` apart, so that rates and CPU are known")
-	f.StringArrayVarP(&s.ids, "id", "i", nil, "only these `DEVICES`: index, bus id, serial or ASIC id, with commas")
+	f.StringArrayVarP(&s.ids, "id", "i", nil, "only `DEVICES`: index, bus id, serial or ASIC id, comma-separated")
 	f.BoolVarP(&s.list, "list-devices", "L", false, "one line per device: index, name and ids")
 	f.BoolVarP(&s.query, "query", "q", false, "a long report, with the reason for everything that is missing")
 	f.StringVarP(&s.display, "display", "d", "", "only these `SECTIONS` of the report: "+sectionNames())
-	f.BoolVar(&s.json, "json", false, "JSON (ttmon.snapshot/1); one object a line when repeated")
+	f.BoolVar(&s.json, "json", false, "print JSON (ttmon.snapshot/1), one object per line if repeated")
 	f.StringVar(&s.queryDevice, "query-device", "", "CSV of these `FIELDS` of each device (also --query-gpu)")
 	f.StringVar(&s.queryDevice, "query-gpu", "", "the same as --query-device")
 	f.StringVar(&s.apps, "query-apps", "", "CSV of these `FIELDS` of each process (also --query-compute-apps)")
@@ -104,14 +103,14 @@ func (s *smi) flags() {
 	f.BoolVar(&s.helpApps, "help-query-compute-apps", false, "the same as --help-query-apps")
 	f.BoolVar(&s.estimates, "allow-estimates", false, "answer utilization.gpu with the estimate instead of [N/A]")
 	f.BoolVar(&s.fahrenheit, "fahrenheit", false, "temperatures in °F")
-	f.StringVarP(&s.file, "filename", "f", "", "print to `FILE` instead of the standard output (-)")
+	f.StringVarP(&s.file, "filename", "f", "", "write to `FILE` instead of standard output (-)")
 	f.BoolVarP(&s.snapshot, "snapshot", "s", false, "JSON as the official tt-smi prints it (-f: to ~/tt_smi_logs)")
 	f.BoolVar(&s.noTTY, "snapshot_no_tty", false, "the same (the official tool then leaves colours out)")
 	f.BoolVar(&s.ttList, "list", false, "the boards as the official tt-smi lists them (also -ls)")
 	f.BoolVar(&s.trays, "glx_list_tray_to_device", false, "which device is in which tray of a Galaxy")
-	f.BoolVarP(&s.compact, "compact", "c", false, "a quieter table, without bars")
-	f.BoolVar(&s.local, "local", false, "leave out chips behind other chips")
-	f.BoolVar(&s.strict, "error-on-warning", false, "exit with 15 on any warning, too (also -eow)")
+	f.BoolVarP(&s.compact, "compact", "c", false, "a smaller table, without bars")
+	f.BoolVar(&s.local, "local", false, "leave out chips reached through other chips")
+	f.BoolVar(&s.strict, "error-on-warning", false, "also exit with 15 on a warning (also -eow)")
 	f.StringVar(&s.columns, "columns", "", "not offered: the table takes the width of the terminal")
 	f.Lookup("columns").NoOptDefVal = "1"
 	_ = f.MarkHidden("columns")
@@ -150,10 +149,10 @@ func (s *smi) run() error {
 		return exit.With(exit.Unsupported, "ttmon never changes a board: reset it with Tenstorrent's own tt-smi -r (pip install tt-smi)")
 	}
 	if s.columns != "" {
-		return exit.With(exit.Unsupported, "-col is not offered: the table fits the terminal; -c prints a narrower one, -L one line per device")
+		return exit.With(exit.Unsupported, "--columns is not supported: the table fits the terminal; -c prints a narrower one, -L one line per device")
 	}
 	if s.xml {
-		return exit.With(exit.Unsupported, "there is no XML: --json has all of it, and --query-device and --query-apps are as in nvidia-smi")
+		return exit.With(exit.Unsupported, "XML is not supported: --json has everything, and --query-device and --query-apps are as in nvidia-smi")
 	}
 	switch {
 	case s.version:
@@ -171,7 +170,7 @@ func (s *smi) run() error {
 		return err
 	}
 	if s.sample < 0 {
-		return exit.Usage("--sample=%d: it cannot be negative", s.sample)
+		return exit.Usage("--sample=%d: must not be negative", s.sample)
 	}
 	if s.sample > 0 {
 		j.Sample = time.Duration(s.sample) * time.Millisecond

@@ -29,11 +29,10 @@ func newStale(a *app) *cobra.Command {
 		Long: `Lists the bytes that processes which died without closing their devices left
 in tt-metal's accounting regions (/dev/shm/tt_device_*_memory). The memory itself
 is free again; only its accounting was never cleared. ttmon counts none of it as used,
-other tools may. REGION narrows it to some, named by path or chip id.
+other tools may. REGION selects some, by path or chip id.
 
-With --remove the regions are removed: only such as no live process uses, after
-they were shown, and on a terminal after a question. The next program that opens
-the chip makes a new one.
+With --remove the regions that no live process uses are listed and removed, on a
+terminal after confirmation. The next program that opens the chip creates a new one.
 
 An ordinary user may not read other users' regions. A running ttmond provides
 them; without one, ttmon names what it could not read.
@@ -41,25 +40,25 @@ them; without one, ttmon names what it could not read.
 Exit codes: 0 ok, also if nothing is stale; 2 bad argument, or no ttmond runs; 4 no
 permission to remove one or to read any.`,
 		Example: `  ttmon stale                           what is there
-  ttmon stale --remove                  remove all that is not in use, after a question
-  ttmon stale --remove --yes 9956278468 remove that chip's, without one
+  ttmon stale --remove                  remove all that is not in use, after confirmation
+  ttmon stale --remove --yes 9956278468 remove one chip's without asking
   ttmon stale --json | jq '.regions[].ghosts[].dram_bytes'`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error { return s.run(args) },
 	}
 	f := cmd.Flags()
 	f.BoolVar(&s.remove, "remove", false, "remove the regions that no live process uses")
-	f.BoolVarP(&s.yes, "yes", "y", false, "with --remove: do not ask")
-	f.BoolVar(&s.json, "json", false, "JSON in the ttmon.stale/1 contract")
+	f.BoolVarP(&s.yes, "yes", "y", false, "with --remove: do not ask for confirmation")
+	f.BoolVar(&s.json, "json", false, "print JSON (schema ttmon.stale/1)")
 	return cmd
 }
 
 func (s *staleCmd) run(names []string) error {
 	switch {
 	case s.yes && !s.remove:
-		return exit.Usage("--yes answers the question that --remove asks: use both")
+		return exit.Usage("--yes needs --remove")
 	case s.json && s.remove && !s.yes:
-		return exit.Usage("--remove asks first, which it cannot do with --json: add --yes")
+		return exit.Usage("--remove with --json cannot ask for confirmation: add --yes")
 	}
 	h, err := host.Open(s.where)
 	if err != nil {
@@ -128,7 +127,7 @@ func (s *staleCmd) confirm(n int) (bool, error) {
 	_, _, out := console.Size(s.Stdout)
 	_, _, in := console.Size(os.Stdin)
 	if !in || !out {
-		return false, exit.Usage("--remove asks before it removes, and there is no terminal to ask on: add --yes")
+		return false, exit.Usage("--remove needs a terminal to ask for confirmation: add --yes")
 	}
 	fmt.Fprintf(s.Stdout, " remove %s? [y/N] ", words.Count(n, "region"))
 	answer, _ := bufio.NewReader(os.Stdin).ReadString('\n') // no answer is no

@@ -59,7 +59,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 // notHere is the error of a command of another tool; nil: it is none.
 func notHere(cmd *cobra.Command, word string) error {
 	if use := elsewhere[word]; use != "" && (cmd == cmd.Root() || cmd.Name() == "smi") {
-		return exit.With(exit.Unsupported, "there is no %q here: %s", word, use)
+		return exit.With(exit.Unsupported, "ttmon has no command %q: %s", word, use)
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ var settings = map[string]string{
 }
 
 func wouldSet(flag string) error {
-	return exit.With(exit.Unsupported, "%s would set %s: ttmon only looks, and changes nothing on a board", flag, settings[flag])
+	return exit.With(exit.Unsupported, "%s sets %s, which is not supported: ttmon never changes a board", flag, settings[flag])
 }
 
 // badValue says what a flag takes, and not how it was parsed.
@@ -138,7 +138,7 @@ func badValue(cmd *cobra.Command, bad *pflag.InvalidValueError) error {
 	}
 	takes := map[string]string{
 		"float64": "a number", "int": "a whole number", "int64": "a whole number", "uint64": "a whole number",
-		"uint": "a whole number", "duration": "a length of time, such as 500ms or 10s", "bool": "true or false",
+		"uint": "a whole number", "duration": "a duration, such as 500ms or 10s", "bool": "true or false",
 	}[f.Value.Type()]
 	if takes == "" {
 		return exit.Usage("%s: %q: %w", name, bad.GetValue(), bad.Unwrap())
@@ -149,8 +149,12 @@ func badValue(cmd *cobra.Command, bad *pflag.InvalidValueError) error {
 // meant is the end of an error: ": did you mean X?", or where to look.
 func meant(cmd *cobra.Command, word string, known []string) string {
 	slices.Sort(known)
-	if n := nearest.Word(word, known); n != "" {
-		return ": did you mean " + n + "?"
+	dashes := word[:len(word)-len(strings.TrimLeft(word, "-"))] // not counted: "--foo" does not mean "--loop"
+	for i := range known {
+		known[i] = strings.TrimPrefix(known[i], dashes)
+	}
+	if n := nearest.Word(word[len(dashes):], known); n != "" {
+		return ": did you mean " + dashes + n + "?"
 	}
 	return ": see " + cmd.CommandPath() + " --help"
 }

@@ -83,29 +83,29 @@ here, -s prints a snapshot in nvtop's form.`,
   ttmon top -d 5 -i 0,1                 twice a second, two devices
   ttmon top --filter 'user=root'        only what root runs
   ttmon top --ssh lab-4                 another host, through its own ttmon
-  ttmon top --readonly                  without a way to signal processes`,
+  ttmon top --readonly                  signals to processes disabled`,
 		RunE: func(*cobra.Command, []string) error { return t.run() },
 	}
 	f := t.cmd.Flags()
 	f.Float64VarP(&t.tenths, "delay", "d", 0, "`TENTHS` of a second between updates")
 	if t.nvtop { // whose -i is another
-		f.BoolVarP(&t.info, "gpu-info", "i", false, "accepted; all there is to know is under Enter")
-		f.StringVar(&t.ids, "devices", "", "only these `DEVICES`: index, bus id, serial number or ASIC id, with commas")
+		f.BoolVarP(&t.info, "gpu-info", "i", false, "ignored: Enter shows the details of a device")
+		f.StringVar(&t.ids, "devices", "", "only these `DEVICES`: index, bus id, serial number or ASIC id, comma-separated")
 	} else {
-		f.StringVarP(&t.ids, "devices", "i", "", "only these `DEVICES`: index, bus id, serial number or ASIC id, with commas")
+		f.StringVarP(&t.ids, "devices", "i", "", "only these `DEVICES`: index, bus id, serial number or ASIC id, comma-separated")
 	}
 	f.StringVar(&t.filter, "filter", "", "show only the processes that match this `EXPRESSION`")
 	f.StringVar(&t.layout, "layout", "", "the `LAYOUT` of devices: auto, blocks, compact, lines or grid")
 	f.StringVar(&t.theme, "theme", "", "colours: a `NAME` (auto, dark, light, mono, dusk, ember, paper, contrast) or the path of a theme file")
-	f.BoolVarP(&t.noPlot, "no-plot", "p", false, "without charts")
-	f.BoolVarP(&t.noProcesses, "no-processes", "P", false, "without the process table")
-	f.BoolVarP(&t.noColour, "no-color", "C", false, "without colours")
+	f.BoolVarP(&t.noPlot, "no-plot", "p", false, "hide the charts")
+	f.BoolVarP(&t.noProcesses, "no-processes", "P", false, "hide the process table")
+	f.BoolVarP(&t.noColour, "no-color", "C", false, "no colours")
 	f.BoolVarP(&t.fahrenheit, "freedom-unit", "f", false, "temperatures in Fahrenheit")
-	f.BoolVarP(&t.reverse, "reverse-abs", "r", false, "charts with the newest at the left")
-	f.BoolVar(&t.readonly, "readonly", false, "offer no way to signal processes")
+	f.BoolVarP(&t.reverse, "reverse-abs", "r", false, "newest values at the left of charts")
+	f.BoolVar(&t.readonly, "readonly", false, "disable signals to processes")
 	f.BoolVarP(&t.snapshot, "snapshot", "s", false, "print a snapshot as nvtop prints it, in JSON, and exit")
-	f.BoolVarP(&t.loop, "loop", "l", false, "with -s: print one after the other")
-	f.Float64VarP(&t.encodeHide, "encode-hide", "E", 0, "`SECONDS`, accepted: there are no encoders to hide")
+	f.BoolVarP(&t.loop, "loop", "l", false, "with -s: print snapshots repeatedly")
+	f.Float64VarP(&t.encodeHide, "encode-hide", "E", 0, "ignored, `SECONDS`: there are no encoders")
 	f.BoolVarP(&t.version, "version", "v", false, "print the version and exit")
 	t.screens.flags(t.cmd)
 	_ = t.cmd.RegisterFlagCompletionFunc("theme", cobra.FixedCompletions(config.OptionAt("display.theme").Choices, cobra.ShellCompDirectiveNoFileComp))
@@ -115,7 +115,7 @@ here, -s prints a snapshot in nvtop's form.`,
 func (s *screens) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVarP(&s.config, "config-file", "c", "", "the configuration `FILE` (default $XDG_CONFIG_HOME/ttmon/config.toml)")
-	f.StringVar(&s.ssh, "ssh", "", "show `HOST`, by running ttmon there through ssh")
+	f.StringVar(&s.ssh, "ssh", "", "show `HOST`, by running ttmon there over ssh")
 	f.StringVar(&s.remote, "remote-ttmon", "ttmon", "with --ssh: the `COMMAND` that runs ttmon on the other host")
 }
 
@@ -182,6 +182,9 @@ func (t *topCmd) configure() (path string, c config.Config, err error) {
 	for flag, option := range map[string]string{"filter": "top.processes.filter", "theme": "display.theme", "layout": "top.devices.layout", "devices": "top.devices.only"} {
 		if f.Changed(flag) {
 			set(option, f.Lookup(flag).Value.String())
+			if err != nil {
+				return path, c, exit.Usage("--%s: %s", flag, strings.TrimPrefix(err.Error(), option+": "))
+			}
 		}
 	}
 	for option, on := range map[string]bool{"top.charts.reverse": t.reverse, "top.readonly": t.readonly} {

@@ -72,7 +72,7 @@ func TestTopFlagErrors(t *testing.T) {
 	}{
 		{[]string{"-d", "0"}, "-d takes tenths of a second"},
 		{[]string{"--theme", "pink"}, `theme "pink": none of`},
-		{[]string{"--layout", "round"}, `top.devices.layout: "round" is none of`},
+		{[]string{"--layout", "round"}, `--layout: "round" is not one of`},
 		{[]string{"-c", "/no/such/file"}, "--config-file: stat /no/such/file"},
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {

@@ -42,13 +42,12 @@ Exit codes: as ttmon smi.`,
 		Example: `  ttmon topo -m
   ttmon topo --links
   ttmon topo --json | jq '.pairs[] | select(.ethernet_links > 0)'`,
-		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return t.run() },
 	}
 	f := cmd.Flags()
-	f.BoolVarP(&t.matrix, "matrix", "m", false, "the matrix (which is what is shown without any flag)")
-	f.BoolVar(&t.links, "links", false, "a line per Ethernet link: its state, retrains, codewords and traffic, as far as they are known")
-	f.BoolVar(&t.json, "json", false, "JSON in the ttmon.topology/1 contract")
+	f.BoolVarP(&t.matrix, "matrix", "m", false, "print the matrix (the default)")
+	f.BoolVar(&t.links, "links", false, "print a line per Ethernet link: state, retrains, codewords and traffic, as far as known")
+	f.BoolVar(&t.json, "json", false, "print JSON (schema ttmon.topology/1)")
 	return cmd
 }
 

@@ -43,19 +43,18 @@ From another machine: ssh -L 9108:127.0.0.1:9108 HOST, and open the address ther
   ttmon web --open
   ttmon web --start
   ttmon web --public`,
-		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return w.run() },
 	}
 	f := cmd.Flags()
 	f.BoolVar(&w.open, "open", false, "open it in the browser (xdg-open)")
-	f.BoolVar(&w.public, "public", false, "without a ticket")
-	f.BoolVar(&w.start, "start", false, "start a ttmon-server as yourself where none runs")
+	f.BoolVar(&w.public, "public", false, "print the plain address, without a login")
+	f.BoolVar(&w.start, "start", false, "start a ttmon-server as your user if none runs")
 	return cmd
 }
 
 func (w *webCmd) run() error {
 	if w.where.Direct {
-		return exit.Usage("--direct: the page is served by a ttmon-server")
+		return exit.Usage("--direct cannot be used here: the web page is served by ttmon-server")
 	}
 	h, err := host.Open(w.where)
 	if err != nil {
@@ -110,7 +109,7 @@ func (w *webCmd) address(ctx context.Context, h *host.Host, path string) (string
 		return "", exit.With(exit.Unsupported, "%w", errNoPage)
 	}
 	if page == "" {
-		return "", exit.With(exit.Unsupported, "this ttmon-server serves no page (listen.address is off, or its address is taken: see its log)")
+		return "", exit.With(exit.Unsupported, "this ttmon-server serves no web page: listen.address is off, or the address is in use (see its log)")
 	}
 	if w.public {
 		return page, nil
@@ -161,7 +160,7 @@ func (w *webCmd) started(h *host.Host) (string, error) {
 // startTimeout is how long a ttmon-server may take to serve the page.
 const startTimeout = 30 * time.Second
 
-var errNoPage = errors.New("no ttmon-server runs here, and it serves the page: systemctl start ttmon-server, or ttmon web --start for one of your own")
+var errNoPage = errors.New("no ttmon-server is running, so there is no web page: systemctl start ttmon-server, or ttmon web --start for one of your own")
 
 func servesPage(path string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)

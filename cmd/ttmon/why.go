@@ -35,38 +35,38 @@ func newWhy(a *app) *cobra.Command {
 		Long: `Shows the last request of your programs for device memory that failed: what was
 asked for and by which line, the bank as it was with the missing piece drawn
 against its holes, who held the rest, why it failed, and what would have made it
-fit. So does it with circular buffers of a program that clash with buffers of L1,
-and with a trace that does not fit trace_region_size.
+fit. The same goes for circular buffers that clash with L1 buffers, and for a trace that
+does not fit trace_region_size.
 
-ttmond keeps the last ones, also after the program has ended and after a restart of
-its own; only the owner of a program and root may see them. The line that asked is
-known of every Python program (CPython 3.10 to 3.12, of others with libttmon); the
-lines that hold the rest only of programs that run with ttmon run --stacks, which
-prints the same at the end without a ttmond.
+ttmond stores the last failures, across the exit of the program and its own restarts;
+only the owner of a program and root may see them. The line of code that asked is
+known of every Python program (CPython 3.10 to 3.12; of others with libttmon); the
+lines that hold the rest only of programs run with ttmon run --stacks, which prints
+the same at the end without a ttmond.
 
 With the PID of a process that runs it also shows whether that is stuck: which
 operation completed last on each chip and what was enqueued after it, how long
 the host has waited for its chips, whether heartbeat, power and PCIe traffic of
-the chips move, and what is concluded (docs/work.md). A suspicion takes a ttmond
-that has watched the process; the rest is shown without one, too.
+the chips move, and what is concluded (docs/work.md). To suspect that a
+process is stuck takes a ttmond that has watched it; the rest works without one.
 
 Each thing that would have made a request fit was checked against the rules of
 tt-metal's allocator, on the state as it was.`,
-		Example: `  ttmon why                  the last one
-  ttmon why 4242             of a process, also if it has ended; or is it stuck?
-  ttmon why --list           all that are kept
-  ttmon why f12              one of them; ttmon events names them, too
-  ttmon why --html why.html  a page to send
-  ttmon replay x.ttrec why   of a recording`,
+		Example: `  ttmon why                  the last failure
+  ttmon why 4242             a process, running or not: failures, or is it stuck?
+  ttmon why --list           all stored failures
+  ttmon why f12              one of them, as named by --list and ttmon events
+  ttmon why --html why.html  a page to send or attach
+  ttmon replay x.ttrec why   failures in a recording`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return w.run(args) },
 	}
 	f := cmd.Flags()
-	f.BoolVarP(&w.list, "list", "l", false, "list all that are kept, newest first")
-	f.BoolVar(&w.json, "json", false, "JSON: ttmon.failure/1, with --list ttmon.failures/1, of a process that works or waits ttmon.waiting/1")
-	f.BoolVar(&w.stack, "stack", false, "show the whole stack of the request, with frames of libraries")
-	f.StringVar(&w.html, "html", "", "write a page of its own to `FILE` (- is standard output)")
-	f.IntVar(&w.top, "top", 8, "list `N` lines that hold memory at most")
+	f.BoolVarP(&w.list, "list", "l", false, "list all stored failures, newest first")
+	f.BoolVar(&w.json, "json", false, "print JSON: schema ttmon.failure/1, with --list ttmon.failures/1, of a running process ttmon.waiting/1")
+	f.BoolVar(&w.stack, "stack", false, "show the full stack of the allocation, including library frames")
+	f.StringVar(&w.html, "html", "", "write a self-contained page to `FILE` (- is standard output)")
+	f.IntVar(&w.top, "top", 8, "list at most `N` lines of code that hold memory")
 	return cmd
 }
 
@@ -165,7 +165,7 @@ func (w *whyCmd) now() time.Time {
 // daemon is the ttmond that keeps failures.
 func (w *whyCmd) daemon() (*client.Client, error) {
 	if w.where.Direct {
-		return nil, exit.Usage("--direct: failed allocations are kept by ttmond")
+		return nil, exit.Usage("--direct cannot be used here: failed allocations are stored by ttmond")
 	}
 	h, err := host.Open(w.where)
 	if err != nil {
@@ -174,7 +174,7 @@ func (w *whyCmd) daemon() (*client.Client, error) {
 	defer h.Close()
 	path := h.Socket()
 	if path == "" {
-		return nil, exit.With(exit.Unsupported, "no ttmond is running, which keeps failed allocations: ttmon run --stacks -- COMMAND shows those of one program")
+		return nil, exit.With(exit.Unsupported, "no ttmond is running, so no failed allocations are stored: start ttmond, or use ttmon run --stacks -- COMMAND for one program")
 	}
 	return client.New(path), nil
 }
@@ -184,15 +184,15 @@ func (w *whyCmd) none(ctx context.Context, from keeper, args []string) error {
 	list, err := from.Failures(ctx)
 	switch {
 	case errors.Is(err, client.ErrNotFound):
-		return exit.With(exit.Unsupported, "this ttmond is older than ttmon and keeps no failed allocations")
+		return exit.With(exit.Unsupported, "this ttmond is older than ttmon and does not store failed allocations: upgrade it")
 	case err != nil:
 		return exit.With(exit.Internal, "%w", err)
 	case len(args) == 0:
 		return w.PrintText([]byte(w.noFailure()))
 	case len(list) == 0:
-		return exit.With(exit.NoDevice, "no failed allocation %s of yours is kept", words.Escape(args[0]))
+		return exit.With(exit.NoDevice, "no failed allocation %s of yours is stored", words.Escape(args[0]))
 	}
-	return exit.With(exit.NoDevice, "no failed allocation %s of yours is kept; ttmon why --list has those that are", words.Escape(args[0]))
+	return exit.With(exit.NoDevice, "no failed allocation %s of yours is stored: see ttmon why --list", words.Escape(args[0]))
 }
 
 // noFailure says that there is none.

@@ -51,15 +51,15 @@ type flags struct {
 }
 
 // about is what --help says before the flags.
-const about = `ttmond listens where programs instrumented for tt-metal's old allocation server
-report, keeps account of what each process holds on each chip, and answers ttmon
-and everybody else on a local API. It runs in the foreground, needs no
-configuration, opens no device unless --firmware tells it to, and listens on Unix
-sockets only: history, alerts, /metrics and the page are ttmon-server's.
+const about = `ttmond is the node daemon of ttmon: it reads the driver, tracks the device memory of
+every process, and serves ttmon and all local users over an API socket. It runs in
+the foreground, needs no configuration, opens no device unless --firmware is given,
+and listens on Unix sockets only: history, alerts, /metrics and the web page are
+ttmon-server's.
 
-Stopping it closes no client's connection: a small process stays behind and
-keeps them until they end or ttmond starts again. --takeover starts a new
-ttmond in the place of a running one, without losing a byte.`
+Stopping it does not close the connections of programs that report allocations: a
+small process keeps them open until they exit or ttmond starts again. --takeover
+replaces a running ttmond without losing a message.`
 
 // execute does what a command line says. It is parsed without cobra, whose templates
 // keep the linker from leaving out what is not used: 2 MB.
@@ -103,18 +103,18 @@ func (f *flags) set() *pflag.FlagSet {
 	p := pflag.NewFlagSet("ttmond", pflag.ContinueOnError)
 	p.Usage = func() {}
 	preset := node.Default()
-	p.StringVar(&f.AllocSocket, "alloc-socket", "", "where old clients report (default "+preset.Alloc.Socket+")")
-	p.StringVar(&f.APISocket, "socket", "", "where the API is (default "+preset.API.Socket+")")
-	p.StringVar(&f.StateDir, "state-dir", "", "where state is kept (default "+preset.StateDir+")")
-	p.StringVar(&f.Root, "root", "", "the host's root directory, if it is not /")
-	p.StringVar(&f.File, "config", "", "configuration `FILE` (default "+daemon.ConfigPath("ttmond.toml")+" if it is there)")
-	p.BoolVar(&f.Takeover, "takeover", false, "take the place of a running ttmond")
-	p.BoolVar(&f.checkConfig, "check-config", false, "check the configuration, print it in full, and exit")
-	p.StringVar(&f.Firmware, "firmware", "", "what to read of the chips' firmware: `off|table|full` (default off)")
-	p.BoolVar(&f.Waits, "uprobe-waits", false, "see what programs enqueue and wait for, too, at some microseconds a call")
-	p.BoolVar(&f.NoUprobe, "no-uprobe", false, "do not watch the allocators of programs through the kernel")
-	p.BoolVarP(&f.Verbose, "verbose", "v", false, "log more")
-	p.BoolVarP(&f.help, "help", "h", false, "print this and exit")
+	p.StringVar(&f.AllocSocket, "alloc-socket", "", "`PATH` of the socket for tt-metal's allocation reports (default "+preset.Alloc.Socket+")")
+	p.StringVar(&f.APISocket, "socket", "", "`PATH` of the API socket (default "+preset.API.Socket+")")
+	p.StringVar(&f.StateDir, "state-dir", "", "`DIR` for state that survives a restart (default "+preset.StateDir+")")
+	p.StringVar(&f.Root, "root", "", "`DIR` at which the host's root is mounted, if not /")
+	p.StringVar(&f.File, "config", "", "configuration `FILE` (default "+daemon.ConfigPath("ttmond.toml")+" if it exists)")
+	p.BoolVar(&f.Takeover, "takeover", false, "replace a running ttmond without dropping its clients")
+	p.BoolVar(&f.checkConfig, "check-config", false, "check the configuration, print the result with all defaults, and exit")
+	p.StringVar(&f.Firmware, "firmware", "", "read the chips' firmware telemetry: `off|table|full` (default off)")
+	p.BoolVar(&f.Waits, "uprobe-waits", false, "also trace what programs enqueue and wait for; costs a few microseconds per call")
+	p.BoolVar(&f.NoUprobe, "no-uprobe", false, "do not trace the allocators of programs with uprobes")
+	p.BoolVarP(&f.Verbose, "verbose", "v", false, "log at debug level")
+	p.BoolVarP(&f.help, "help", "h", false, "print this help and exit")
 	p.BoolVar(&f.version, "version", false, "print the version and exit")
 	p.BoolVar(&f.keep, "keep", false, "only keep the connections of a ttmond that stops")
 	p.StringVar(&f.listen, "listen", "", "ttmon-server's")

@@ -93,17 +93,17 @@ func TestLoad(t *testing.T) {
 		{"switched off", "[[rule]]\nname = 'ChipHot'\ndisabled = true\n", "", -1},
 		{"silence", "[[silence]]\nalert = 'ChipHot'\nuntil = 2027-01-01T00:00:00Z\n", "", 0},
 		{"broken", "[[rule\n", "line 1", 0},
-		{"unknown metric", "[[rule]]\nname = 'A'\nexpr = 'max(tenstorrent_core_power_wats) > 1'\n", "no metric tenstorrent_core_power_wats: did you mean tenstorrent_core_power_watts?", 0},
-		{"unknown key", "[[rule]]\nname = 'A'\nexpresion = 'x'\n", "there is no rule.expresion", 0},
+		{"unknown metric", "[[rule]]\nname = 'A'\nexpr = 'max(tenstorrent_core_power_wats) > 1'\n", "unknown metric tenstorrent_core_power_wats: did you mean tenstorrent_core_power_watts?", 0},
+		{"unknown key", "[[rule]]\nname = 'A'\nexpresion = 'x'\n", "unknown key rule.expresion", 0},
 		{"bad PromQL", "[[rule]]\nname = 'A'\nexpr = 'sum('\n", "rule A: expr", 0},
 		{"bad duration", "[[rule]]\nname = 'A'\nexpr = 'up'\nfor = 'soon'\n", "line 4", 0},
 		{"negative", "[[rule]]\nname = 'A'\nexpr = 'up'\nfor = '-1s'\n", "negative", 0},
-		{"bad severity", "[[rule]]\nname = 'A'\nexpr = 'up'\nseverity = 'fatal'\n", "none of info, warning, critical", 0},
+		{"bad severity", "[[rule]]\nname = 'A'\nexpr = 'up'\nseverity = 'fatal'\n", "not one of info, warning, critical", 0},
 		{"bad name", "[[rule]]\nname = 'A B'\nexpr = 'up'\n", "letters, digits", 0},
 		{"twice", "[[rule]]\nname = 'A'\nexpr = 'up'\n[[rule]]\nname = 'A'\nexpr = 'up'\n", "twice", 0},
 		{"bad template", "[[rule]]\nname = 'A'\nexpr = 'up'\nsummary = '{{ $x'\n", "rule A: summary", 0},
-		{"off, and not there", "[[rule]]\nname = 'A'\ndisabled = true\n", "none of that name", 0},
-		{"silence for all", "[[silence]]\nreason = 'x'\n", "silences everything", 0},
+		{"off, and not there", "[[rule]]\nname = 'A'\ndisabled = true\n", "no rule of that name", 0},
+		{"silence for all", "[[silence]]\nreason = 'x'\n", "matches every alert", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "alerts.toml")

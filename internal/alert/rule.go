@@ -110,7 +110,7 @@ func Load(path string) (Set, error) {
 		case r.Disabled && i >= 0:
 			set.Rules = slices.Delete(set.Rules, i, i+1)
 		case r.Disabled:
-			return set, fmt.Errorf("%s: rule %s is switched off, and there is none of that name", path, r.Name)
+			return set, fmt.Errorf("%s: rule %s is disabled, but there is no rule of that name", path, r.Name)
 		case i >= 0:
 			set.Rules[i] = r
 		default:
@@ -127,7 +127,7 @@ func parseSet(b []byte) (set Set, err error) {
 	err = d.Decode(&set)
 	if e, ok := errors.AsType[*toml.StrictMissingError](err); ok {
 		row, _ := e.Errors[0].Position()
-		return set, fmt.Errorf("line %d: there is no %s:\n%s", row, strings.Join(e.Errors[0].Key(), "."), e.Errors[0].String())
+		return set, fmt.Errorf("line %d: unknown key %s:\n%s", row, strings.Join(e.Errors[0].Key(), "."), e.Errors[0].String())
 	}
 	if e, ok := errors.AsType[*toml.DecodeError](err); ok {
 		row, _ := e.Position()
@@ -143,7 +143,7 @@ func parseSet(b []byte) (set Set, err error) {
 	for i := range set.Rules {
 		r := &set.Rules[i]
 		if seen[r.Name] {
-			return set, fmt.Errorf("rule %s is there twice", r.Name)
+			return set, fmt.Errorf("rule %s is defined twice", r.Name)
 		}
 		seen[r.Name] = true
 		if err := r.check(); err != nil {
@@ -152,7 +152,7 @@ func parseSet(b []byte) (set Set, err error) {
 	}
 	for i := range set.Silences {
 		if s := &set.Silences[i]; s.Alert == "" && len(s.Labels) == 0 {
-			return set, fmt.Errorf("silence %d silences everything: give it an alert or labels", i+1)
+			return set, fmt.Errorf("silence %d matches every alert: set alert or labels", i+1)
 		}
 	}
 	return set, nil
@@ -162,7 +162,7 @@ var nameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func (r *Rule) check() error {
 	if !nameForm.MatchString(r.Name) {
-		return fmt.Errorf("rule %q: a name has letters, digits and _ only", r.Name)
+		return fmt.Errorf("rule %q: a name may have letters, digits and _ only", r.Name)
 	}
 	if r.Disabled {
 		return nil
@@ -179,7 +179,7 @@ func (r *Rule) check() error {
 		r.Severity = "warning"
 	case "info", "warning", "critical":
 	default:
-		return fmt.Errorf("rule %s: severity %q is none of info, warning, critical", r.Name, r.Severity)
+		return fmt.Errorf("rule %s: severity %q is not one of info, warning, critical", r.Name, r.Severity)
 	}
 	for name := range r.Labels {
 		if !nameForm.MatchString(name) {
@@ -209,7 +209,7 @@ func checkNames(expr parser.Expr) (err error) {
 		if slices.Contains(known, v.Name) {
 			return nil
 		}
-		err = fmt.Errorf("there is no metric %s", v.Name)
+		err = fmt.Errorf("unknown metric %s", v.Name)
 		if near := nearest.Word(v.Name, known); near != "" {
 			err = fmt.Errorf("%w: did you mean %s?", err, near)
 		}

@@ -105,7 +105,7 @@ func (t Tensor) Request() (r Request, err error) {
 	e, ok := elementTypes[t.Type]
 	switch {
 	case !ok:
-		return r, fmt.Errorf("there is no type %q; it is one of %s", t.Type, strings.Join(ElementTypes(), ", "))
+		return r, fmt.Errorf("unknown data type %q: one of %s", t.Type, strings.Join(ElementTypes(), ", "))
 	case len(t.Shape) == 0:
 		return r, fmt.Errorf("a tensor has at least one dimension")
 	case t.Layout != "tile" && t.Layout != "row_major":

@@ -83,7 +83,7 @@ tool go PLACE
 tool go home
 §§§
 
-## Flags of all commands
+## Global flags
 
 | Flag | Meaning |
 |---|---|

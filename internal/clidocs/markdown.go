@@ -19,7 +19,7 @@ func markdown(cmd *cobra.Command) []byte {
 		fmt.Fprintf(&b, "\n## Examples\n\n```\n%s\n```\n", example(cmd))
 	}
 	flagTable(&b, "Flags", cmd.NonInheritedFlags())
-	flagTable(&b, "Flags of all commands", cmd.InheritedFlags())
+	flagTable(&b, "Global flags", cmd.InheritedFlags())
 	subcommands(&b, cmd)
 	return b.Bytes()
 }

@@ -100,7 +100,7 @@ type Duration time.Duration
 func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := time.ParseDuration(string(b))
 	if err != nil {
-		return fmt.Errorf("%q is not a length of time such as 500ms, 1s or 10m", b)
+		return fmt.Errorf("%q is not a duration such as 500ms, 1s or 10m", b)
 	}
 	*d = Duration(v)
 	return nil

@@ -64,12 +64,12 @@ func TestParse(t *testing.T) {
 // without a manual.
 func TestParseErrors(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
-		{"[display]\ntheem = \"light\"\n", "line 2: there is no setting display.theem: did you mean display.theme?"},
-		{"interval = \"1s\"\n", "line 1: there is no setting interval: did you mean top.interval?"},
-		{"[colour]\nx = 1\n", "line 1: there is no setting colour"},
-		{"[display]\ncorners = \"pink\"\n", `display.corners: "pink" is none of square, round`},
+		{"[display]\ntheem = \"light\"\n", "line 2: unknown key display.theem: did you mean display.theme?"},
+		{"interval = \"1s\"\n", "line 1: unknown key interval: did you mean top.interval?"},
+		{"[colour]\nx = 1\n", "line 1: unknown key colour"},
+		{"[display]\ncorners = \"pink\"\n", `display.corners: "pink" is not one of square, round`},
 		{"[top]\ninterval = \"1ms\"\n", "top.interval: 1ms is not between 100ms and 1h"},
-		{"[top]\ninterval = \"soon\"\n", `line 2, column 12: "soon" is not a length of time such as 500ms, 1s or 10m`},
+		{"[top]\ninterval = \"soon\"\n", `line 2, column 12: "soon" is not a duration such as 500ms, 1s or 10m`},
 		{"[top]\ninterval = 1\n", `top.interval: 1ns is not between 100ms and 1h (write a length of time as "1s"`},
 		{"[top\n", "line 1, column 5:"},
 		{"[display]\nmouse = 'yes'\n", "line 2, column 9:"},

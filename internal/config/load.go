@@ -92,7 +92,7 @@ func explain(err error) error {
 			e := &missing.Errors[i]
 			row, _ := e.Position()
 			key := strings.Join(e.Key(), ".")
-			text := fmt.Sprintf("line %d: there is no setting %s", row, key)
+			text := fmt.Sprintf("line %d: unknown key %s", row, key)
 			if near := nearestSetting(key); near != "" {
 				text += ": did you mean " + near + "?"
 			}

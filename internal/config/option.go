@@ -227,7 +227,7 @@ func (o *Option) check(c *Config) error {
 	switch f := o.field(c).(type) {
 	case *string:
 		if o.Choices != nil && !o.Open && !slices.Contains(o.Choices, *f) {
-			return fmt.Errorf("%s: %q is none of %s", o.Path, *f, strings.Join(o.Choices, ", "))
+			return fmt.Errorf("%s: %q is not one of %s", o.Path, *f, strings.Join(o.Choices, ", "))
 		}
 	case *Duration:
 		if d := time.Duration(*f); d < o.Min || o.Max > 0 && d > o.Max {

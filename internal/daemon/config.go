@@ -9,6 +9,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -87,13 +88,21 @@ func parse(b []byte, c any) error {
 		if near := nearest.Word(name, keys(c)); near != "" {
 			hint = " (did you mean " + near + "?)"
 		}
-		return fmt.Errorf("line %d: there is no %s%s:\n%s", row, name, hint, e.Errors[0].String())
+		return fmt.Errorf("line %d: unknown key %s%s:\n%s", row, name, hint, plain(e.Errors[0].String()))
 	}
 	if e, ok := errors.AsType[*toml.DecodeError](err); ok {
 		row, _ := e.Position()
-		return fmt.Errorf("line %d: %w:\n%s", row, e, e.String())
+		return fmt.Errorf("line %d: %s:\n%s", row, plain(e.Error()), plain(e.String()))
 	}
 	return err
+}
+
+// plain is a message of the decoder without the names of Go's types, which say
+// nothing to the author of a configuration file.
+func plain(message string) string {
+	message = regexp.MustCompile(`cannot decode TOML (\w+) into (?:struct field \S+|a Go value) of type \S+`).ReplaceAllString(message, "wrong type: $1")
+	return strings.NewReplacer("toml: ", "", "unknown field", "unknown key", "missing table", "unknown section",
+		"cannot store a table in a string", "a section where a string is expected").Replace(message)
 }
 
 // keys are the names of all sections and settings of a configuration.
@@ -175,7 +184,7 @@ func LookUpGroup(s string) (gid int, err error) {
 	}
 	g, err := user.LookupGroup(s)
 	if err != nil {
-		return 0, fmt.Errorf("there is no group %q", s)
+		return 0, fmt.Errorf("no such group: %q", s)
 	}
 	return strconv.Atoi(g.Gid)
 }

@@ -17,7 +17,7 @@ import (
 // ParseLevel reads log.level.
 func ParseLevel(s string) (l slog.Level, err error) {
 	if err := l.UnmarshalText([]byte(s)); err != nil {
-		return 0, fmt.Errorf("log.level: %q is none of debug, info, warn, error", s)
+		return 0, fmt.Errorf("log.level: %q is not one of debug, info, warn, error", s)
 	}
 	return l, nil
 }
@@ -31,7 +31,7 @@ type LogConfig struct {
 // Check finds mistakes.
 func (c *LogConfig) Check() error {
 	if !slices.Contains([]string{"auto", "text", "json"}, c.Format) {
-		return fmt.Errorf("log.format: %q is none of auto, text, json", c.Format)
+		return fmt.Errorf("log.format: %q is not one of auto, text, json", c.Format)
 	}
 	_, err := ParseLevel(c.Level)
 	return err

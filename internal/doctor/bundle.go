@@ -141,7 +141,7 @@ func writeBundle(name string, files []bundled, at time.Time) error {
 	}
 	out, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return exit.Usage("--bundle: %s is there already: name another file", name)
+		return exit.Usage("--bundle: %s already exists: choose another name", name)
 	}
 	if err != nil {
 		return &exit.Error{Code: exit.Denied, Err: err}

@@ -146,9 +146,9 @@ func TestHistoryAndEvents(t *testing.T) {
 	has(`"kind":"state"`, "events", "--json", "-i", "1")
 	has("hung (alert)", "smi")
 	for want, args := range map[string][]string{
-		"there is no metric": {"history", "power.drw"},
-		"which metric":       {"history"},
-		"neither a time ago": {"history", "power.draw", "--since", "soon"},
+		"unknown metric":     {"history", "power.drw"},
+		"missing metric":     {"history"},
+		"is not a time: ":    {"history", "power.draw", "--since", "soon"},
 		"not kept over time": {"history", "board.type"},
 		"no device":          {"events", "-i", "9"},
 		"parse error":        {"history", "sum("},

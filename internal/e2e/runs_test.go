@@ -157,7 +157,7 @@ func TestRuns(t *testing.T) {
 			}
 		})
 	}
-	if out := runIn(t, h, "diff", "r1", "--daemon", d.api); out.code != 6 || !strings.Contains(out.err, "first run of this command") {
+	if out := runIn(t, h, "diff", "r1", "--daemon", d.api); out.code != 6 || !strings.Contains(out.err, "first run of its command") {
 		t.Errorf("%+v", out)
 	}
 	if out := runIn(t, h, "runs", "r999", "--daemon", d.api); out.code != 6 {

@@ -15,7 +15,7 @@ import (
 )
 
 // errNoBlocks is the error of a recording in which no program told its blocks.
-var errNoBlocks = errors.New("no program told its blocks in this recording: a heap profile needs them (ttmon record -- COMMAND)")
+var errNoBlocks = errors.New("no blocks are recorded in this file, and a heap profile needs them: record with ttmon record -- COMMAND")
 
 // Profile is a heap profile as `go tool pprof` and others read it: what was
 // held at a moment, at the peak of each pool, and all that was allocated up to

@@ -49,9 +49,9 @@ func checkPage(page string) error {
 	u, err := url.Parse(strings.NewReplacer("{instance}", "host:1", "{host}", "host").Replace(page))
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("%q makes no address like https://{host}:9108/", page)
+		return fmt.Errorf("%q does not give an address such as https://{host}:9108/", page)
 	case !strings.Contains(page, "{instance}") && !strings.Contains(page, "{host}"):
-		return fmt.Errorf("%q is the same for every host: {instance} or {host} stand for its labels", page)
+		return fmt.Errorf("%q is the same for every host: use {instance} or {host}", page)
 	}
 	return nil
 }

@@ -181,7 +181,7 @@ func ReadHello(c *net.UnixConn) (h Hello, err error) {
 		return h, err
 	}
 	if h.Magic != magic {
-		return h, fmt.Errorf("it says %q, not %q: stop it first, then start this one", h.Magic, magic)
+		return h, fmt.Errorf("it speaks %q, not %q: stop it first, then start this one", h.Magic, magic)
 	}
 	return h, nil
 }

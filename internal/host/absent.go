@@ -32,7 +32,7 @@ func absence(s *model.Snapshot, driver string) error {
 		return nil
 	}
 	waiting := boards(s.Host.Unbound)
-	load := "install tt-kmd, then run modprobe tenstorrent"
+	load := "install tt-kmd and run modprobe tenstorrent"
 	if driver != "" {
 		load = "it is installed (" + driver + "): run modprobe tenstorrent"
 	}
@@ -40,9 +40,9 @@ func absence(s *model.Snapshot, driver string) error {
 	case !s.Host.DriverLoaded && waiting != "":
 		return exit.With(exit.NoDriver, "the Tenstorrent driver is not loaded for %s: %s%s", waiting, load, trySim())
 	case !s.Host.DriverLoaded && driver != "":
-		return exit.With(exit.NoDriver, "the Tenstorrent driver is not loaded, and no Tenstorrent board is on the PCI bus; %s if there should be one%s", load, trySim())
+		return exit.With(exit.NoDriver, "the Tenstorrent driver is not loaded, and no Tenstorrent board is on the PCI bus; if this host has a board: %s%s", load, trySim())
 	case !s.Host.DriverLoaded:
-		return exit.With(exit.NoDriver, "the Tenstorrent driver is not loaded, and no Tenstorrent board is on the PCI bus: %s if there should be one%s", load, trySim())
+		return exit.With(exit.NoDriver, "the Tenstorrent driver is not loaded, and no Tenstorrent board is on the PCI bus; if this host has a board: %s%s", load, trySim())
 	case waiting != "":
 		return exit.With(exit.NoDevice, "no device: the driver is loaded but has not bound %s: see dmesg%s", waiting, trySim())
 	default:

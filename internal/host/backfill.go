@@ -160,13 +160,13 @@ func (h *Host) KeepsRuns(ctx context.Context) bool {
 func (h *Host) Simulated() bool { return h.simulated }
 
 // ErrNoServer is the error of a question about the past where no ttmon-server runs.
-var ErrNoServer = errors.New("no ttmon-server runs here, and only ttmon-server keeps the past: systemctl start ttmon-server, or ttmon-server as yourself")
+var ErrNoServer = errors.New("no ttmon-server is running, so there is no history: systemctl start ttmon-server, or run ttmon-server as your own user")
 
 // Remembering is the client of the ttmon-server, which remembers, and without which
 // a command about the past can do nothing.
 func Remembering(o Options) (*client.Client, error) {
 	if o.Direct {
-		return nil, exit.Usage("--direct: this is asked of a ttmon-server")
+		return nil, exit.Usage("--direct cannot be used here: history comes from ttmon-server")
 	}
 	h, err := Open(o)
 	if err != nil {

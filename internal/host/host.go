@@ -103,7 +103,7 @@ func Open(o Options) (*Host, error) {
 	})}
 	if text := o.Getenv(timeoutVar); text != "" {
 		if h.Timeout, err = time.ParseDuration(text); err != nil || h.Timeout < time.Millisecond || h.Timeout > time.Hour {
-			return nil, exit.Usage("$%s: %q is not a time between 1ms and 1h, as in 5s", timeoutVar, text)
+			return nil, exit.Usage("$%s: %q is not a duration between 1ms and 1h, such as 5s", timeoutVar, text)
 		}
 	}
 	named := o.Daemon

@@ -63,8 +63,8 @@ func TestOptions(t *testing.T) {
 		"a daemon and none":  {Options{Daemon: "/s", Direct: true}, nil, "--daemon and --direct"},
 		"a root that is not": {Options{Root: "/no/such"}, nil, "--root: stat /no/such"},
 		"a file as root":     {Options{Root: file}, nil, "is not a directory"},
-		"a bad timeout":      {Options{}, []string{timeoutVar, "soon"}, "is not a time between"},
-		"a long timeout":     {Options{}, []string{timeoutVar, "2h"}, "is not a time between"},
+		"a bad timeout":      {Options{}, []string{timeoutVar, "soon"}, "is not a duration between"},
+		"a long timeout":     {Options{}, []string{timeoutVar, "2h"}, "is not a duration between"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := open(t, tt.o, tt.env...)

@@ -81,7 +81,7 @@ type Node struct {
 func InCluster(name string) (*Node, error) {
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
-		return nil, errors.New("this is no pod: KUBERNETES_SERVICE_HOST is not set")
+		return nil, errors.New("not running in a pod: KUBERNETES_SERVICE_HOST is not set")
 	}
 	return NewNode(name, "https://"+net.JoinHostPort(host, port), credentials)
 }
@@ -91,7 +91,7 @@ func InCluster(name string) (*Node, error) {
 func NewNode(name, server, dir string) (*Node, error) {
 	authority, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
 	if err != nil {
-		return nil, fmt.Errorf("reading whom to trust (is automountServiceAccountToken off?): %w", err)
+		return nil, fmt.Errorf("reading the CA certificate of the service account (is automountServiceAccountToken off?): %w", err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(authority) {

@@ -61,7 +61,7 @@ func (q Question) Ask(h *host.Host) (*Answer, error) {
 	}
 	path := h.Socket()
 	if path == "" {
-		return nil, exit.With(exit.Unsupported, "%sallocators are known through ttmond, which is not running here: start it as root; or start the program with ttmon run, which needs no root", q.known(ctx, h))
+		return nil, exit.With(exit.Unsupported, "%sallocators can only be read through ttmond, which is not running: start it as root, or start the program with ttmon run, which needs no root", q.known(ctx, h))
 	}
 	c := client.New(path)
 	defer c.Close()
@@ -130,7 +130,7 @@ func (q Question) processes(ctx context.Context, c *client.Client, snap *model.S
 	if q.PID != 0 {
 		p, err := c.Blocks(ctx, q.PID)
 		if errors.Is(err, client.ErrNotFound) {
-			return nil, exit.With(exit.NoDevice, "%w; ttmond watches programs that use tt-metal (libtt_metal.so), and its health says why where it cannot", err)
+			return nil, exit.With(exit.NoDevice, "%w; ttmond watches programs that use libtt_metal.so (ttmon daemon status says if it cannot)", err)
 		}
 		if err != nil {
 			return nil, exit.With(exit.Internal, "%w", err)
@@ -152,7 +152,7 @@ func (q Question) processes(ctx context.Context, c *client.Client, snap *model.S
 		found = append(found, p)
 	}
 	if len(found) == 0 {
-		return nil, exit.With(exit.NoDevice, "no program that ttmond watches uses these devices: what fits is up to the allocator of the program that asks")
+		return nil, exit.With(exit.NoDevice, "no program that ttmond watches uses these devices, so there is no allocator to ask")
 	}
 	return found, nil
 }
@@ -237,7 +237,7 @@ func (a *Answer) WriteReports(dir string) error {
 	p := a.Processes[0]
 	used := bankmap.InUse(p)
 	if len(used) == 0 {
-		return exit.With(exit.NoDevice, "process %d has no allocator that is known", p.PID)
+		return exit.With(exit.NoDevice, "no allocator of process %d is known", p.PID)
 	}
 	for _, x := range used { // tt-metal's reports have no way to say that something is not known
 		if p.Lost > 0 || !bankmap.Reportable(x) {

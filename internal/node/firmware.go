@@ -13,7 +13,7 @@ func (c *Config) checkFirmware() error {
 	case firmware.Off, firmware.Table, firmware.Full:
 		return nil
 	}
-	return fmt.Errorf("firmware: %q is none of off, table, full", c.Firmware)
+	return fmt.Errorf("firmware: %q is not one of off, table, full", c.Firmware)
 }
 
 // newFirmware is the source that reads the chips' own tables.

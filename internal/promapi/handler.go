@@ -209,7 +209,7 @@ func (h *handler) queryRange(r *http.Request) (any, error) {
 	case end.UnixMilli()-start.UnixMilli() > maxReach.Milliseconds(): // Sub ends at 292 years
 		return nil, bad("end", errors.New("it is too long after start"))
 	case (end.UnixMilli()-start.UnixMilli())/step.Milliseconds() > maxPoints:
-		return nil, bad("step", fmt.Errorf("it would make more than %d points a series: ask for a longer step", maxPoints))
+		return nil, bad("step", fmt.Errorf("more than %d points per series: use a longer step", maxPoints))
 	}
 	return h.evaluate(r, Window{Start: start, End: end, Step: step})
 }

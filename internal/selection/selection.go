@@ -87,7 +87,7 @@ func part(s *model.Snapshot, chosen map[int]bool) *model.Snapshot {
 // nearestDevice says what could have been meant.
 func nearestDevice(s *model.Snapshot, name string) string {
 	if len(s.Devices) == 0 {
-		return ": there is none"
+		return ": this host has no devices"
 	}
 	var indexes []int
 	var known []string
@@ -109,5 +109,9 @@ func nearestDevice(s *model.Snapshot, name string) string {
 			return ": did you mean " + n + "?"
 		}
 	}
-	return ": there are " + words.Ranges(indexes) + " (ttmon smi -L lists them)"
+	which := "device "
+	if len(indexes) > 1 {
+		which = "devices "
+	}
+	return ": this host has " + which + words.Ranges(indexes) + " (see ttmon smi -L)"
 }

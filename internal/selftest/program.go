@@ -64,7 +64,7 @@ func (t *test) newPlay(ctx context.Context, r *report.Report) (*play, error) {
 	}
 	dir, err := os.MkdirTemp("", folderPrefix)
 	if err != nil {
-		return nil, fmt.Errorf("making a folder for the program: %w", err)
+		return nil, fmt.Errorf("creating a directory for the program: %w", err)
 	}
 	t.folder = filepath.Base(dir)
 	p := &play{test: t, report: r, where: r.ProgramOn, env: append(where.env, writesBelow(dir)...), dir: dir}

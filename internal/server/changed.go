@@ -30,7 +30,7 @@ const (
 )
 
 // errBusy is returned while another question of the kind is answered.
-var errBusy = errors.New("another comparison is under way; ask again in a moment")
+var errBusy = errors.New("another comparison is running; try again in a moment")
 
 // comparer finds what changed in a stretch of the history. One question is answered
 // at a time: each may read millions of samples.

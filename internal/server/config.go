@@ -172,7 +172,7 @@ func (c *Moved) checkRemoteWrite() error {
 		}
 		for _, other := range c.RemoteWrite[:i] {
 			if other.URL == c.RemoteWrite[i].URL {
-				return fmt.Errorf("remote_write.url: %s is there twice", other.URL)
+				return fmt.Errorf("remote_write.url: %s is given twice", other.URL)
 			}
 		}
 	}

@@ -41,7 +41,7 @@ func (c *Metrics) check() error {
 	switch c.Workloads {
 	case "auto", "always", "never":
 	default:
-		return fmt.Errorf("metrics.workloads: %q is none of auto, always, never", c.Workloads)
+		return fmt.Errorf("metrics.workloads: %q is not one of auto, always, never", c.Workloads)
 	}
 	if c.Processes < 0 || c.Processes > 4096 {
 		return fmt.Errorf("metrics.processes: %d is not between 0 and 4096", c.Processes)
@@ -77,7 +77,7 @@ func (c *Listen) check() error {
 		return fmt.Errorf("listen.web_config: %w", err)
 	}
 	if !guarded {
-		return fmt.Errorf("listen.address: %s can be reached from other machines, and nothing guards it: "+
+		return fmt.Errorf("listen.address: %s can be reached from other machines without a password: "+
 			"set listen.web_config to a file with tls_server_config or basic_auth_users, or listen on 127.0.0.1", c.Address)
 	}
 	return nil

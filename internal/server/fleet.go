@@ -88,7 +88,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 // ctx is done. It prints the address to out.
 func ServeFleet(ctx context.Context, c *Moved, out io.Writer, log *slog.Logger) error {
 	if c.Fleet.Prometheus == "" {
-		return daemon.Usage(errors.New("which engine? --prometheus URL"))
+		return daemon.Usage(errors.New("no address of Prometheus: use --prometheus URL"))
 	}
 	if err := c.Fleet.check(); err != nil {
 		return daemon.Usage(err)

@@ -160,7 +160,7 @@ func named(list []Find, names []string) ([]Find, error) {
 		if n := nearest.Word(name, known); n != "" {
 			return nil, exit.Usage("nothing stale in %q: did you mean %s?", name, n)
 		}
-		return nil, exit.Usage("nothing stale in %q: ttmon stale lists what there is", name)
+		return nil, exit.Usage("nothing stale in %q: see ttmon stale", name)
 	}
 	return slices.DeleteFunc(list, func(f Find) bool {
 		return !slices.ContainsFunc(names, func(name string) bool { return fits(f, name) })

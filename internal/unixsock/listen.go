@@ -12,7 +12,7 @@ import (
 )
 
 // ErrLive means that another server is serving the socket.
-var ErrLive = errors.New("a server is running there already")
+var ErrLive = errors.New("another server is already running there")
 
 // Options configure a socket.
 type Options struct {

@@ -57,5 +57,5 @@ func Ago(flag, s string, now time.Time) (time.Time, error) {
 		}
 		return t, nil
 	}
-	return now, exit.Usage("%s: %q is neither a time ago like 2h or 7d, nor today or yesterday, nor a moment like 2026-11-15T03:00", flag, s)
+	return now, exit.Usage("%s: %q is not a time: use an age (2h, 7d), today, yesterday or a date (2026-11-15T03:00)", flag, s)
 }

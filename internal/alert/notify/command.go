@@ -108,7 +108,7 @@ func run(ctx context.Context, argv []string, as string, env []string, stdin []by
 	err := cmd.Wait()
 	stop()
 	if ctx.Err() != nil {
-		return fmt.Errorf("%s did not end in time", argv[0])
+		return fmt.Errorf("%s timed out", argv[0])
 	}
 	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		return fmt.Errorf("%s: %w: %s", argv[0], err, strings.TrimSpace(said.String()))
@@ -128,7 +128,7 @@ func credential(name string) (*syscall.Credential, error) {
 		return nil, err
 	}
 	if uid == 0 {
-		return nil, fmt.Errorf("commands for alerts do not run as root: choose another user than %q", name)
+		return nil, fmt.Errorf("alert commands do not run as root: choose a user other than %q", name)
 	}
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid), Groups: []uint32{}}, nil
 }

@@ -240,7 +240,7 @@ func TestCommand(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	if err := (&Command{Run: []string{"/bin/sh", "-c", "sleep 600"}, User: "nobody"}).Send(ctx, m); err == nil || !strings.Contains(err.Error(), "in time") {
+	if err := (&Command{Run: []string{"/bin/sh", "-c", "sleep 600"}, User: "nobody"}).Send(ctx, m); err == nil || !strings.Contains(err.Error(), "timed out") {
 		t.Errorf("one that hangs: %v", err)
 	}
 	if os.Geteuid() == 0 {

@@ -65,9 +65,9 @@ func (w *Webhook) Send(ctx context.Context, m *Message) error {
 	case a.StatusCode < 300:
 		return nil
 	case a.StatusCode < 500 && a.StatusCode != http.StatusTooManyRequests && a.StatusCode != http.StatusRequestTimeout:
-		return permanent{fmt.Errorf("it answers %s: %s", a.Status, strings.TrimSpace(string(said)))}
+		return permanent{fmt.Errorf("HTTP status %s: %s", a.Status, strings.TrimSpace(string(said)))}
 	}
-	return fmt.Errorf("it answers %s: %s", a.Status, strings.TrimSpace(string(said)))
+	return fmt.Errorf("HTTP status %s: %s", a.Status, strings.TrimSpace(string(said)))
 }
 
 // alertmanager is the form that receivers of Alertmanager's webhooks read.

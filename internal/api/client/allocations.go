@@ -59,9 +59,9 @@ func (c *Changes) begin(ctx context.Context) error {
 		if h.status == 404 {
 			return fmt.Errorf("%w: %s", ErrNotFound, reason(body[:n]))
 		}
-		return fmt.Errorf("it answers %d: %s", h.status, reason(body[:n]))
+		return fmt.Errorf("HTTP status %d: %s", h.status, reason(body[:n]))
 	case !h.chunked:
-		return errors.New("its answer does not come in pieces")
+		return errors.New("the response is not chunked")
 	}
 	c.in = bufio.NewReaderSize(&pieces{in: c.in}, 64<<10)
 	if err := c.conn.SetDeadline(time.Time{}); err != nil {
@@ -82,7 +82,7 @@ func (c *Changes) Next() (b changes.Batch, err error) {
 			return b, err
 		}
 		if len(line) > maxLine {
-			return b, errors.New("the daemon tells a line without end")
+			return b, errors.New("the daemon sent a line that is too long")
 		}
 	}
 }

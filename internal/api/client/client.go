@@ -121,7 +121,7 @@ func (c *Client) Blocks(ctx context.Context, pid int) (*blocks.Process, error) {
 		return nil, fmt.Errorf("reading the blocks of process %d: %w", pid, err)
 	}
 	if answer.Process == nil {
-		return nil, fmt.Errorf("the ttmond at %s told no blocks of process %d", c.path, pid)
+		return nil, fmt.Errorf("the ttmond at %s sent no blocks of process %d", c.path, pid)
 	}
 	return answer.Process, nil
 }
@@ -136,7 +136,7 @@ func (c *Client) get(ctx context.Context, target string) ([]byte, error) {
 	}
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("asking the ttmond at %s: %w", c.path, err)
+		return nil, c.failed(err)
 	case status == 404:
 		return nil, fmt.Errorf("%w: %s", ErrNotFound, reason(body))
 	case status == 410:
@@ -146,6 +146,30 @@ func (c *Client) get(ctx context.Context, target string) ([]byte, error) {
 	}
 	return body, nil
 }
+
+// failed says that a call got no answer, and why.
+func (c *Client) failed(err error) error {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		return &dialError{path: c.path, err: op}
+	}
+	return fmt.Errorf("the daemon at %s does not respond: %w", c.path, err)
+}
+
+// dialError names the socket once, where net's own names it twice.
+type dialError struct {
+	path string
+	err  *net.OpError
+}
+
+func (e *dialError) Error() string {
+	cause := error(e.err)
+	if errno, ok := errors.AsType[syscall.Errno](cause); ok {
+		cause = errno
+	}
+	return fmt.Sprintf("cannot connect to %s: %v", e.path, cause)
+}
+
+func (e *dialError) Unwrap() error { return e.err }
 
 // reason is the sentence in an error's body.
 func reason(body []byte) string {

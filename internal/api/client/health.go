@@ -14,7 +14,7 @@ func (c *Client) Health(ctx context.Context) (h apitype.Health, body []byte, err
 	status, body, err := c.ask(ctx, "GET", "/v1/health")
 	switch {
 	case err != nil:
-		return h, nil, fmt.Errorf("asking the ttmond at %s: %w", c.path, err)
+		return h, nil, c.failed(err)
 	case status != 200 && status != 503:
 		return h, nil, fmt.Errorf("the ttmond at %s answers %d: %s", c.path, status, reason(body))
 	}
@@ -33,7 +33,7 @@ func (c *Client) Reload(ctx context.Context) (changes []string, err error) {
 	status, body, err := c.ask(ctx, "POST", "/v1/reload")
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("asking the ttmond at %s: %w", c.path, err)
+		return nil, c.failed(err)
 	case status == 403:
 		return nil, fmt.Errorf("%w: %s", ErrForbidden, reason(body))
 	case status != 200:

@@ -18,7 +18,7 @@ func (c *Client) Ticket(ctx context.Context) (t Ticket, err error) {
 	status, body, err := c.ask(ctx, "POST", "/v1/ticket")
 	switch {
 	case err != nil:
-		return t, fmt.Errorf("asking the ttmond at %s: %w", c.path, err)
+		return t, c.failed(err)
 	case status == 403:
 		return t, fmt.Errorf("%w: %s", ErrForbidden, reason(body))
 	case status == 404 || status == 405:

@@ -311,7 +311,7 @@ func TestWithoutTerminal(t *testing.T) {
 	if err := os.WriteFile(broken, []byte("[display]\ntheem = \"dark\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, code := run("ttmon", "--root", tree, "top", "-c", broken); code != 2 || !strings.Contains(out, broken+": line 2: there is no setting display.theem") {
+	if out, code := run("ttmon", "--root", tree, "top", "-c", broken); code != 2 || !strings.Contains(out, broken+": line 2: unknown key display.theem") {
 		t.Errorf("broken configuration: %d %s", code, out)
 	}
 	if out, code := run("ttmon", "--root", tree, "top", "-c", "/no/such/file"); code != 2 || !strings.Contains(out, "/no/such/file") {

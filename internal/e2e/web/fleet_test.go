@@ -55,7 +55,7 @@ func TestFleet(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, filepath.Join(bin, "ttmon-server"), "fleet", "--prometheus", "http://127.0.0.1:1", "--listen", "0.0.0.0:0").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "nothing guards it") {
+	if err == nil || !strings.Contains(string(out), "without a password") {
 		t.Errorf("an address that everybody reaches, without a guard: %v, %s", err, out)
 	}
 }

@@ -360,7 +360,7 @@ func (q *Query) Host(name string) (*text.FleetHost, error) {
 		}
 	}
 	if len(chips) == 0 {
-		return nil, fmt.Errorf("there is no host %q: ttmon fleet without it lists them", name)
+		return nil, fmt.Errorf("no such host: %q; ttmon fleet lists them", name)
 	}
 	h := text.NewFleetHost(name)
 	for _, c := range chips {

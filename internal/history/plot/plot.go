@@ -61,7 +61,7 @@ type Point struct {
 func (p *Range) query(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]client.Series, error) {
 	list, err := p.Client.Range(ctx, expr, start, end, step)
 	if errors.Is(err, client.ErrNotFound) {
-		return nil, exit.With(exit.Unsupported, "this ttmond keeps no history (history.enabled in its configuration)")
+		return nil, exit.With(exit.Unsupported, "this ttmond keeps no history: set history.enabled in its configuration")
 	}
 	if err != nil {
 		return nil, exit.With(exit.Internal, "%w", err)
@@ -321,7 +321,7 @@ func ParseMetric(arg string, snap *model.Snapshot, chosen bool) (Question, error
 	table := metric.Devices()
 	col, ok := metric.Find(table, arg)
 	if !ok {
-		return Question{}, exit.Usage("there is no metric %q%s", arg, nearest.Suggest(arg, metric.Names(table), "ttmon smi --help-query-device lists them"))
+		return Question{}, exit.Usage("unknown metric %q%s", arg, nearest.Suggest(arg, metric.Names(table), "ttmon smi --help-query-device lists them"))
 	}
 	var only []string
 	if chosen {
@@ -333,7 +333,7 @@ func ParseMetric(arg string, snap *model.Snapshot, chosen bool) (Question, error
 	}
 	expr, per, ok := col.Query("1m", only...)
 	if !ok {
-		return Question{}, exit.Usage("%s is not kept over time: it is not a number, or has no series (docs/fields.md)", arg)
+		return Question{}, exit.Usage("%s has no history: it is not a number, or has no series (docs/fields.md)", arg)
 	}
 	q := Question{Title: arg, Unit: col.Unit, Expr: expr, Divide: per, Decimals: col.Decimals, Rate: col.Rate}
 	q.Bound, _ = col.QueryBound(only...)

@@ -106,7 +106,7 @@ func New(o Options) (*Session, error) {
 	}
 	w, err := recording.Create(o.File, o.Replace)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, exit.Usage("%s is there already: choose another name, or --replace it", o.File)
+		return nil, exit.Usage("%s already exists: choose another name, or use --replace", o.File)
 	}
 	if err != nil {
 		return nil, console.FileError(err)

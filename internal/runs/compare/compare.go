@@ -161,7 +161,7 @@ func Usual(b *runs.Run, find func(runs.Query) ([]runs.Run, error)) (*Side, error
 }
 
 // ErrFirst is the error of a run without others of the same command before it.
-var ErrFirst = errors.New("it is the first run of this command: there is none to compare it with")
+var ErrFirst = errors.New("this is the first run of its command: nothing to compare it with")
 
 // Find is a figure of the run as a whole, or of a device.
 func (c *Comparison) Find(name string, device *int) *Figure {
@@ -268,11 +268,11 @@ func (c *Comparison) Check(cond Condition) (holds bool, err error) {
 		}
 	}
 	if len(found) == 0 {
-		return false, fmt.Errorf("%s: there is no such figure; known are %v, and those of devices as name@device", cond.Name, names(c.Figures))
+		return false, fmt.Errorf("%s: no such figure; known are %v, and of one device as NAME@DEVICE", cond.Name, names(c.Figures))
 	}
 	for _, f := range found {
 		if f.Unit != cond.Unit && cond.Unit != "" {
-			return false, fmt.Errorf("%s is counted in %s", f.label(), f.Unit)
+			return false, fmt.Errorf("%s has the unit %s", f.label(), f.Unit)
 		}
 		if f.B == nil || cond.Relative && f.A == nil {
 			return false, fmt.Errorf("%s %w", f.label(), ErrNoFigure)

@@ -33,7 +33,7 @@ var units = map[string]struct {
 // a sign the amount is a change from A to B, without it is what B may be; a
 // percentage is a change.
 func ParseCondition(text string) (c Condition, err error) {
-	bad := fmt.Errorf("%q is not like dram.peak>+5%%, energy>+10Wh or throttled>0s", text)
+	bad := fmt.Errorf("%q is not a condition such as dram.peak>+5%%, energy>+10Wh or throttled>0s", text)
 	c.Text = strings.TrimSpace(text)
 	at := strings.IndexAny(c.Text, "<>")
 	if at <= 0 {

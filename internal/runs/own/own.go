@@ -144,7 +144,7 @@ func (k *Keeper) release() {
 }
 
 // ErrNone: nothing has been kept.
-var ErrNone = errors.New("no run has been kept")
+var ErrNone = errors.New("no run has been recorded")
 
 // Find lists the runs of a query that a ttmon top has kept, with their words.
 func Find(dir string, q runs.Query) (*runs.Answer, error) {

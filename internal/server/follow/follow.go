@@ -155,7 +155,7 @@ func (h *Host) open(ctx context.Context, v url.Values) (hello stream.Hello, body
 	if answer.StatusCode != http.StatusOK {
 		defer answer.Body.Close()
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, 512))
-		return hello, nil, nil, fmt.Errorf("ttmond answers %s: %.200q", answer.Status, text)
+		return hello, nil, nil, fmt.Errorf("HTTP status %s: %.200q", answer.Status, text)
 	}
 	in = stream.NewReader(answer.Body)
 	kind, frame, err := in.Next()

@@ -106,7 +106,7 @@ func (s *Scraper) get(ctx context.Context) (*sample, error) {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("it answers %s", res.Status)
+		return nil, fmt.Errorf("HTTP status %s", res.Status)
 	}
 	return parse(res.Body, time.Now())
 }

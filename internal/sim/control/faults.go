@@ -54,7 +54,7 @@ post-reset. With fail the chip stays off the bus (all ones). Drivers before
 		return each(devs, func(d *driver.Device) error { return d.Block(name, t) })
 	},
 }, {
-	Name: "release", live: true, Usage: "DEVICE [FILE|telemetry|counters|everything]", Short: "let blocked reads go on",
+	Name: "release", live: true, Usage: "DEVICE [FILE|telemetry|counters|everything]", Short: "let blocked reads continue",
 	run: func(h *Host, a *arguments) (string, error) {
 		devs, name := a.devices(h), a.optional()
 		if !a.done() {
@@ -74,10 +74,10 @@ post-reset. With fail the chip stays off the bus (all ones). Drivers before
 	Name: "alive", Usage: "DEVICE", Short: "put a dead chip back",
 	run: simple(func(d *driver.Device) error { d.SetDead(false); return nil }),
 }, {
-	Name: "hang", Usage: "DEVICE", Short: "stop the firmware: heartbeat and values freeze, PCIe counters go on",
+	Name: "hang", Usage: "DEVICE", Short: "stop the firmware: heartbeat and values freeze, PCIe counters keep counting",
 	run: simple(func(d *driver.Device) error { d.Hang(); return nil }),
 }, {
-	Name: "unhang", Usage: "DEVICE", Short: "let hung firmware go on",
+	Name: "unhang", Usage: "DEVICE", Short: "let hung firmware continue",
 	run: simple(func(d *driver.Device) error { d.Unhang(); return nil }),
 }, {
 	Name: "cut", Usage: "DEVICE CHANNEL…", Short: "take Ethernet links of a chip down, as a pulled cable or a failed training does",

@@ -10,7 +10,7 @@ var plugVerbs = []Verb{{
 	Name: "unplug", Usage: "DEVICE", Short: "pull a device: its files are gone, open descriptors give ENODEV",
 	run: simple((*driver.Device).Unplug),
 }, {
-	Name: "plug", Usage: "BUS_ID [index=N] [hwmon=X] [late=TIME]", Short: "put it back, under another index and hwmon number if wanted",
+	Name: "plug", Usage: "BUS_ID [index=N] [hwmon=X] [late=TIME]", Short: "put a device back, optionally under another index and hwmon number",
 	Long: "With late=2s, telemetry files and hwmon follow that much later, as on a\nWormhole whose firmware is still booting.",
 	run: func(h *Host, a *arguments) (string, error) {
 		devs := a.devices(h)
@@ -21,13 +21,13 @@ var plugVerbs = []Verb{{
 		return each(devs, func(d *driver.Device) error { return d.Plug(index, hwmon, late) })
 	},
 }, {
-	Name: "unbind", Usage: "DEVICE", Short: "let the driver give a device up: it stays on the bus, without a driver",
+	Name: "unbind", Usage: "DEVICE", Short: "unbind a device from the driver: it stays on the bus, without a driver",
 	run: simple((*driver.Device).Unbind),
 }, {
-	Name: "bind", Usage: "BUS_ID", Short: "let the driver take it again",
+	Name: "bind", Usage: "BUS_ID", Short: "bind a device to the driver again",
 	run: simple((*driver.Device).Bind),
 }, {
-	Name: "rebind", Usage: "DEVICE", Short: "let the driver give a device up and take it again, under the same index",
+	Name: "rebind", Usage: "DEVICE", Short: "unbind a device and bind it again, under the same index",
 	Long: "Its files are then those that the chip has something for now: after dead, no\ntelemetry and no hwmon, as of a chip that was off the bus when the driver bound it.",
 	run:  simple((*driver.Device).Rebind),
 }, {

@@ -82,7 +82,7 @@ or idles draws little.`,
 		return b.String(), nil
 	},
 }, {
-	Name: "opener", Usage: "DEVICE PID|stale|clear", Short: "add a made-up line to pids, or remove those",
+	Name: "opener", Usage: "DEVICE PID|stale|clear", Short: "add a fake line to the pids file, or remove such lines",
 	Long: `0 is an opener in a pid namespace that the reader cannot see into, stale a
 pid that no process has. For the real things run a workload with pidns or
 orphan.`,

@@ -45,7 +45,7 @@ var valueVerbs = []Verb{{
 		return each(devs, func(d *driver.Device) error { d.SetTraffic(to, from); return nil })
 	},
 }, {
-	Name: "set", Usage: "DEVICE FILE TEXT…", Short: "make a file print TEXT whatever its value",
+	Name: "set", Usage: "DEVICE FILE TEXT…", Short: "make a file print TEXT instead of its value",
 	Long: "FILE is a name in the class device, hwmon or PCI directory: temp1_input,\ntt_aiclk, numa_node. A temperature of -4.5 °C is 65531500.",
 	run: func(h *Host, a *arguments) (string, error) {
 		devs, file := a.devices(h), a.word("FILE")
@@ -70,7 +70,7 @@ var valueVerbs = []Verb{{
 		return each(devs, func(d *driver.Device) error { return d.SetError(file, e) })
 	},
 }, {
-	Name: "clear", Usage: "DEVICE [FILE]", Short: "end what set and fail began",
+	Name: "clear", Usage: "DEVICE [FILE]", Short: "undo set and fail",
 	run: func(h *Host, a *arguments) (string, error) {
 		devs, file := a.devices(h), a.optional()
 		if !a.done() {
@@ -119,7 +119,7 @@ var valueVerbs = []Verb{{
 		return each(devs, func(d *driver.Device) error { return d.SetLink(gen, width) })
 	},
 }, {
-	Name: "freeze", Usage: "[off]", Short: "stop values from moving (heartbeats go on), or let them move",
+	Name: "freeze", Usage: "[off]", Short: "freeze all values except heartbeats, or unfreeze them",
 	run: func(h *Host, a *arguments) (string, error) {
 		off := a.flag("off")
 		if a.done() {
@@ -128,7 +128,7 @@ var valueVerbs = []Verb{{
 		return "", nil
 	},
 }, {
-	Name: "advance", Usage: "TIME", Short: "let that much time pass for the chips at once",
+	Name: "advance", Usage: "TIME", Short: "advance the chips' clock by TIME at once",
 	run: func(h *Host, a *arguments) (string, error) {
 		text := a.word("TIME")
 		by, err := time.ParseDuration(text)

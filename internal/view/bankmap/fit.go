@@ -102,7 +102,7 @@ func parsePool(name string) (model.Pool, error) {
 	if i := slices.IndexFunc(asked, func(p model.Pool) bool { return p.String() == name }); i >= 0 {
 		return asked[i], nil
 	}
-	return 0, fmt.Errorf("%q is none of dram, l1, l1_small and trace", name)
+	return 0, fmt.Errorf("%q is not one of dram, l1, l1_small and trace", name)
 }
 
 // Answer says whether it would fit into a pool of a process. The fit is nil where

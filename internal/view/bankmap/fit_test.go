@@ -18,7 +18,7 @@ func TestAsk(t *testing.T) {
 		{ask: Ask{Size: "512M"}, want: Wanted{"512 MiB", model.DRAM, blocks.Request{Bytes: 512 << 20}}},
 		{ask: Ask{Size: "1k", Pool: "l1_small"}, want: Wanted{"1.0 KiB", model.L1Small, blocks.Request{Bytes: 1024}}},
 		{ask: Ask{Size: "much"}, err: `"much" is not a size`},
-		{ask: Ask{Size: "1G", Pool: "cb"}, err: `"cb" is none of dram, l1, l1_small and trace`},
+		{ask: Ask{Size: "1G", Pool: "cb"}, err: `"cb" is not one of dram, l1, l1_small and trace`},
 		{ask: Ask{Shape: "1,0,32"}, err: `"1,0,32" is not a shape`},
 		{ask: Ask{Shape: "32,32", Type: "int5"}, err: "int5"},
 		{ask: Ask{Shape: "256,64", Shard: "32x64", Pool: "l1"}, want: Wanted{

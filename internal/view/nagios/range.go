@@ -51,7 +51,7 @@ func ParseRange(s string) (Range, error) {
 }
 
 func rangeError(s string) error {
-	return fmt.Errorf("%q is no range: 80 (above 80), 10: (below 10), 10:20 (outside), @10:20 (inside)", s)
+	return fmt.Errorf("%q is not a range: 80 (above 80), 10: (below 10), 10:20 (outside), @10:20 (inside)", s)
 }
 
 func number(s string) (float64, error) {

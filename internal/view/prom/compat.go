@@ -24,7 +24,7 @@ func CheckCompat(sets []string) error {
 		switch s {
 		case CompatTTMgmt, CompatTTTelemetry, CompatAllSMI:
 		default:
-			return fmt.Errorf("there is no compatibility set %q: there are tt-mgmt, tt-telemetry and all-smi", s)
+			return fmt.Errorf("unknown compatibility set %q: one of tt-mgmt, tt-telemetry, all-smi", s)
 		}
 	}
 	if slices.Contains(sets, CompatTTMgmt) && slices.Contains(sets, CompatTTTelemetry) {

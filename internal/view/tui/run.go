@@ -29,7 +29,7 @@ var ErrTerminalLost = errors.New("the terminal is gone")
 
 // errStuck is returned when the terminal takes no more output and the program
 // was told to end.
-var errStuck = errors.New("the terminal does not take output: it may need a reset")
+var errStuck = errors.New("the terminal does not accept output: it may need a reset")
 
 // grace is how long an ended program waits for a terminal that blocks.
 const grace = 2 * time.Second

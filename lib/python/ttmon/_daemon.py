@@ -34,10 +34,10 @@ def host_snapshot(socket_path=None, timeout=2.0):
             answer = connection.getresponse()
             body = answer.read()
             if answer.status != 200:
-                raise OSError(f"ttmond answers {answer.status}: {body[:200]!r}")
+                raise OSError(f"ttmond: HTTP status {answer.status}: {body[:200]!r}")
             return json.loads(body)
         except OSError as e:
             error = error or e
         finally:
             connection.close()
-    raise ConnectionError(f"no ttmond answers: {error}")
+    raise ConnectionError(f"no ttmond responds: {error}")

@@ -101,7 +101,7 @@ func (a *Actions) Do(ctx context.Context, e tui.Effect) tui.Event {
 	case Kill:
 		out := Killed{Kill: e}
 		for _, t := range e.Targets {
-			err := errors.New("signals are not offered here")
+			err := errors.New("signals are not supported here")
 			if a.Kill != nil {
 				err = a.Kill(t, e.Signal)
 			}
@@ -115,7 +115,7 @@ func (a *Actions) Do(ctx context.Context, e tui.Effect) tui.Event {
 		path, err := a.Save(e.Config)
 		return Saved{path, err}
 	case Inspect:
-		out := Inspected{Target: e.Target, EnvErr: errors.New("not offered by this source"), BufferErr: ErrUnknown}
+		out := Inspected{Target: e.Target, EnvErr: errors.New("not supported here"), BufferErr: ErrUnknown}
 		if a.Environ != nil {
 			out.Environ, out.EnvErr = a.Environ(e.Target)
 		}
@@ -134,7 +134,7 @@ func (a *Actions) Do(ctx context.Context, e tui.Effect) tui.Event {
 		return out
 	case Load:
 		if a.Past == nil {
-			return Loaded{At: e.At, Err: errors.New("only ttmond remembers, and this source is none")}
+			return Loaded{At: e.At, Err: errors.New("history needs ttmon-server")}
 		}
 		s, err := a.Past(ctx, e.At)
 		return Loaded{e.At, s, err}

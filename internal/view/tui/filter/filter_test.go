@@ -139,7 +139,7 @@ func TestErrors(t *testing.T) {
 		pos int
 		msg string
 	}{
-		{"usr=root", 0, `there is no field "usr": did you mean user?`},
+		{"usr=root", 0, `unknown field "usr": did you mean user?`},
 		{"use=root", 0, `did you mean user?`},
 		{"comand=x", 0, `did you mean command?`},
 		{"elephant=1", 0, `(user command dram time device cpu)`},

@@ -152,7 +152,7 @@ func (p *parser) bare(t token) node {
 func (p *parser) comparison(name, o token) (node, *Error) {
 	i, ok := find(p.fields, name.text)
 	if !ok {
-		return nil, errorAt(name.pos, "there is no field %q%s", name.text, p.suggest(name.text))
+		return nil, errorAt(name.pos, "unknown field %q%s", name.text, p.suggest(name.text))
 	}
 	v := p.next()
 	if v.kind == end || v.kind == shut {

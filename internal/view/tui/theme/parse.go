@@ -69,7 +69,7 @@ func (t *Theme) set(key string, value []string) error {
 	case "base":
 		b, err := shipped.ReadFile("themes/" + value[0] + suffix)
 		if err != nil || value[0] == t.Name {
-			return fmt.Errorf("base: %q is none of %s", value[0], strings.Join(Names(), ", "))
+			return fmt.Errorf("base: %q is not one of %s", value[0], strings.Join(Names(), ", "))
 		}
 		base, err := Parse(value[0], string(b))
 		if err != nil {
@@ -120,9 +120,9 @@ func (t *Theme) style(key string, p Paint) error {
 	}
 	names = append(names, "base", "series", "ramp", "tint")
 	if n := nearest.Word(key, names); n != "" {
-		return fmt.Errorf("there is no style %q: did you mean %s?", key, n)
+		return fmt.Errorf("unknown style %q: did you mean %s?", key, n)
 	}
-	return fmt.Errorf("there is no style %q: one of %s", key, strings.Join(names, ", "))
+	return fmt.Errorf("unknown style %q: one of %s", key, strings.Join(names, ", "))
 }
 
 // paint reads "bold #e6c35c on #202020".
@@ -178,7 +178,7 @@ func parseColour(w string) (Color, error) {
 		if v, err := strconv.ParseUint(hex, 16, 24); err == nil && len(hex) == 6 {
 			return RGB(int32(v)), nil
 		}
-		return Default, fmt.Errorf("%q is no colour: write it as #rrggbb", w)
+		return Default, fmt.Errorf("%q is not a colour: write it as #rrggbb", w)
 	}
 	if n, err := strconv.ParseUint(w, 10, 8); err == nil {
 		return Color(n), nil
@@ -191,7 +191,7 @@ func parseColour(w string) (Color, error) {
 			return Color(i), nil
 		}
 	}
-	return Default, fmt.Errorf("%q is no colour: #rrggbb, 0 to 255, default, or one of %s", w, strings.Join(colourNames, ", "))
+	return Default, fmt.Errorf("%q is not a colour: #rrggbb, 0 to 255, default, or one of %s", w, strings.Join(colourNames, ", "))
 }
 
 // mix is step i of n on the way through a list of colours. Only exact ones can

@@ -65,13 +65,13 @@ func TestParse(t *testing.T) {
 func TestParseErrors(t *testing.T) {
 	for src, want := range map[string]string{
 		"text":                  `line 1: "text" is not of the form name = value`,
-		"\nwran = red":          `line 2: there is no style "wran": did you mean warn?`,
-		"text = #12":            `line 1: text: "#12" is no colour: write it as #rrggbb`,
-		"text = 256":            `"256" is no colour`,
-		"text = mauve":          `"mauve" is no colour`,
+		"\nwran = red":          `line 2: unknown style "wran": did you mean warn?`,
+		"text = #12":            `line 1: text: "#12" is not a colour: write it as #rrggbb`,
+		"text = 256":            `"256" is not a colour`,
+		"text = mauve":          `"mauve" is not a colour`,
 		"text =":                "text has no value",
-		"base = none":           `base: "none" is none of`,
-		"series = red nonsense": `"nonsense" is no colour`,
+		"base = none":           `base: "none" is not one of`,
+		"series = red nonsense": `"nonsense" is not a colour`,
 	} {
 		t.Run(src, func(t *testing.T) {
 			if _, err := Parse("x", src); err == nil || !strings.Contains(err.Error(), want) {

@@ -32,7 +32,7 @@ func (t *table) setup(c *config.Processes) error {
 	t.columns = tableColumns()
 	for _, name := range append([]string{c.Sort}, c.Columns...) {
 		if t.find(name) == nil {
-			return fmt.Errorf("top.processes: there is no column %q; there are %s", name, t.names())
+			return fmt.Errorf("top.processes: unknown column %q: one of %s", name, t.names())
 		}
 	}
 	f, err := filter.Compile(c.Filter, fieldsOf(t.columns))

@@ -213,7 +213,7 @@ func TestSetupSaves(t *testing.T) {
 func TestSetupRefuses(t *testing.T) {
 	st := open(t, 4, 80, 24)
 	st.keys("f2", "tab", "enter", "ctrl-u", "0", "enter")
-	if !st.has("not a length of time") && !st.has("is not between") {
+	if !st.has("not a duration") && !st.has("is not between") {
 		t.Errorf("no explanation:\n%s", st.draw())
 	}
 	if st.s.cfg.Top.Interval != config.Default().Top.Interval {
@@ -227,10 +227,10 @@ func TestSetupRefuses(t *testing.T) {
 
 func TestConfigErrors(t *testing.T) {
 	for want, change := range map[string]func(*config.Config){
-		`there is no metric "x"`: func(c *config.Config) { c.Top.Charts.Metrics = []string{"x"} },
-		`there is no column "x"`: func(c *config.Config) { c.Top.Processes.Columns = []string{"x"} },
-		`there is no column "y"`: func(c *config.Config) { c.Top.Processes.Sort = "y" },
-		`top.processes.filter`:   func(c *config.Config) { c.Top.Processes.Filter = "dram>" },
+		`unknown metric "x"`:   func(c *config.Config) { c.Top.Charts.Metrics = []string{"x"} },
+		`unknown column "x"`:   func(c *config.Config) { c.Top.Processes.Columns = []string{"x"} },
+		`unknown column "y"`:   func(c *config.Config) { c.Top.Processes.Sort = "y" },
+		`top.processes.filter`: func(c *config.Config) { c.Top.Processes.Filter = "dram>" },
 	} {
 		t.Run(want, func(t *testing.T) {
 			c := config.Default()

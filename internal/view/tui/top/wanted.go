@@ -24,7 +24,7 @@ func (s *State) parseChart(text string) (w wanted, err error) {
 	for name := range strings.SplitSeq(metrics, "+") {
 		g := s.gauges.Find(name)
 		if g == nil {
-			return w, fmt.Errorf("there is no metric %q; there are %s", name, s.gauges.Names())
+			return w, fmt.Errorf("unknown metric %q: one of %s", name, s.gauges.Names())
 		}
 		if len(w.gauges) > 0 && g.Form != w.gauges[0].Form {
 			return w, fmt.Errorf("%q: %s and %s have different units: they cannot share an axis", text, w.gauges[0].Name, g.Name)

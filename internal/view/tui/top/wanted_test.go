@@ -17,11 +17,11 @@ func TestParseChart(t *testing.T) {
 		"pcie_to+pcie_from@0/2": "",
 		"power@0000:01:00.0":    "",
 		"power+dram":            "different units",
-		"pwoer":                 `no metric "pwoer"`,
-		"power+":                `no metric ""`,
+		"pwoer":                 `unknown metric "pwoer"`,
+		"power+":                `unknown metric ""`,
 		"power@":                "name devices behind the @",
 		"power@0//2":            "name devices behind the @",
-		"":                      `no metric ""`,
+		"":                      `unknown metric ""`,
 	} {
 		t.Run(text, func(t *testing.T) {
 			_, err := st.s.parseChart(text)
