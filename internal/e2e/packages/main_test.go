@@ -32,17 +32,21 @@ var (
 )
 
 func build(purpose, version, arches string) (dir string, err error) {
-	root, err := ttnn.Repository()
-	if err != nil {
-		return "", err
-	}
 	if dir, err = os.MkdirTemp("", "release-"); err != nil {
 		return "", err
+	}
+	return dir, buildInto(dir, purpose, version, arches)
+}
+
+func buildInto(dir, purpose, version, arches string) error {
+	root, err := ttnn.Repository()
+	if err != nil {
+		return err
 	}
 	cmd := exec.Command(filepath.Join(root, "tools/package/build"), purpose, dir)
 	cmd.Env = append(os.Environ(), "VERSION="+version, "ARCHES="+arches)
 	cmd.Stderr = os.Stderr
-	return dir, cmd.Run()
+	return cmd.Run()
 }
 
 // release returns the directory of one, which is made once.
@@ -53,6 +57,23 @@ func release(t *testing.T, make func() (string, error)) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// packageNames are the packages that are described below packaging/nfpm.
+func packageNames(t *testing.T) (names []string) {
+	t.Helper()
+	root, err := ttnn.Repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := filepath.Glob(filepath.Join(root, "packaging/nfpm/*.yaml"))
+	if err != nil || len(list) == 0 {
+		t.Fatalf("no packages are described: %v", err)
+	}
+	for _, path := range list {
+		names = append(names, strings.TrimSuffix(filepath.Base(path), ".yaml"))
+	}
+	return names
 }
 
 // tilde is how packages spell a version.

@@ -3,6 +3,8 @@
 package packages
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,34 +22,89 @@ func TestReproducible(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := func(dir string) (list []string) {
-		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-			if err == nil && e.Type().IsRegular() {
-				name, _ := filepath.Rel(dir, path)
-				list = append(list, name)
-			}
+	if diff := cmp.Diff(sums(t, first), sums(t, second)); diff != "" {
+		t.Errorf("it is not the same when it is made again:\n%s", diff)
+	}
+	// The image alone, made into the release, is the same, and takes nothing away.
+	if err := buildInto(second, "image", newVersion, "amd64 arm64"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(sums(t, first), sums(t, second)); diff != "" {
+		t.Errorf("the release (-), and with the image made again (+):\n%s", diff)
+	}
+}
+
+// sums are those of all files below a directory, by name.
+func sums(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	list := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
 			return err
+		}
+		b, err := os.ReadFile(path)
+		name, _ := filepath.Rel(dir, path)
+		list[name] = fmt.Sprintf("%x", sha256.Sum256(b))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// Everything that a release page needs.
+func TestReleaseIsComplete(t *testing.T) {
+	dir := release(t, newRelease)
+	for _, c := range []struct {
+		pattern string
+		count   int
+	}{
+		{"ttmon_*_linux_amd64.tar.gz", 1},
+		{"ttmon_*_linux_arm64.tar.gz", 1},
+		{"ttmon_*_linux_*.cdx.json", 2},
+		{"*_amd64.deb", 6},
+		{"*_arm64.deb", 6},
+		{"ttmon-aliases_*_all.deb", 1},
+		{"*.x86_64.rpm", 6},
+		{"*.aarch64.rpm", 6},
+		{"ttmon-aliases-*.noarch.rpm", 1},
+		{"ttmon-*_x86_64.whl", 1},
+		{"ttmon-*_aarch64.whl", 1},
+		{"ttmon_*_image.oci.tar", 1},
+		{"ttmon-" + newVersion + ".tgz", 1}, // the Helm chart
+		{"ttmon_*_kubernetes.tar.gz", 1},
+		{"install.sh", 1},
+		{"CHANGES.md", 1},
+		{"SHA256SUMS", 1},
+		{"repository/deb/*.deb", 13},
+		{"repository/deb/Packages.gz", 1},
+		{"repository/deb/Release", 1},
+		{"repository/rpm/*.rpm", 13},
+		{"repository/rpm/repodata/repomd.xml", 1},
+	} {
+		t.Run(c.pattern, func(t *testing.T) {
+			list, err := filepath.Glob(filepath.Join(dir, c.pattern))
+			if err != nil || len(list) != c.count {
+				t.Errorf("%d files, want %d: %v %v", len(list), c.count, list, err)
+			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return list
 	}
-	if diff := cmp.Diff(names(first), names(second)); diff != "" {
-		t.Fatal(diff)
+}
+
+// SHA256SUMS has the sum of every file of a release, and of no other: it would be
+// its own otherwise.
+func TestSums(t *testing.T) {
+	dir := release(t, newRelease)
+	want := sums(t, dir)
+	delete(want, "SHA256SUMS")
+	got := map[string]string{}
+	for line := range strings.Lines(output(t, "cat", filepath.Join(dir, "SHA256SUMS"))) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		got[name] = sum
 	}
-	for _, name := range names(first) {
-		a, err := os.ReadFile(filepath.Join(first, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := os.ReadFile(filepath.Join(second, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Equal(a, b) {
-			t.Errorf("%s is not the same when it is made again", name)
-		}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the files (-), SHA256SUMS (+):\n%s", diff)
 	}
 }
 
@@ -62,8 +119,12 @@ var elsewhere = strings.NewReplacer(
 // distributions.
 func TestRPM(t *testing.T) {
 	dir := release(t, newRelease)
-	for _, name := range []string{"ttmon", "ttmon-sim", "ttmond", "libttmon1", "libttmon-dev"} {
-		for deb, rpm := range map[string]string{"amd64": "x86_64", "arm64": "aarch64"} {
+	for _, name := range packageNames(t) {
+		arches := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
+		if name == "ttmon-aliases" {
+			arches = map[string]string{"all": "noarch"}
+		}
+		for deb, rpm := range arches {
 			t.Run(name+" "+deb, func(t *testing.T) {
 				path := glob(t, dir, name+"-"+tilde(newVersion)+"-1."+rpm+".rpm")
 				got := strings.Fields(output(t, "rpm", "-qp", "--nosignature", "--queryformat", "[%{FILENAMES}\n]", path))
@@ -99,8 +160,8 @@ func expected(t *testing.T, dir, name, arch string) []string {
 		}
 		list = append(list, elsewhere.Replace(path))
 	}
-	if name == "ttmond" {
-		list = append(list, "/usr/lib/systemd/system-preset/50-ttmond.preset")
+	if name == "ttmond" || name == "ttmon-server" {
+		list = append(list, "/usr/lib/systemd/system-preset/50-"+name+".preset")
 	}
 	return files(list)
 }
