@@ -117,6 +117,9 @@ func (e *eventsCmd) print(ctx context.Context, c *client.Client, q eventlog.Quer
 			return exit.With(exit.Internal, "%w", err)
 		}
 		var b []byte
+		if len(list) == 0 && !e.json && !e.follow {
+			b = append(b, e.nothing()...)
+		}
 		for i := range list {
 			b = appendEvent(b, &list[i], e.json)
 			q.After = list[i].Seq
@@ -132,6 +135,14 @@ func (e *eventsCmd) print(ctx context.Context, c *client.Client, q eventlog.Quer
 			return nil
 		}
 	}
+}
+
+// nothing is what a person reads where there is no event.
+func (e *eventsCmd) nothing() string {
+	if e.since != "" || len(e.kinds) > 0 || len(e.ids) > 0 {
+		return "no matching events\n"
+	}
+	return "no events yet\n"
 }
 
 // device is the bus id of the one that -i chose.

@@ -17,7 +17,7 @@ func (e *examiner) daemon() {
 	case !d.Answers && d.Why != "":
 		e.addHost(Daemon, Warning, "ttmond_silent", "it does not answer: "+words.Escape(d.Why), "systemctl status ttmond; journalctl -u ttmond")
 	case !d.Answers:
-		e.addHost(Daemon, Hint, "ttmond_absent", "none runs here: no history, no alerts, no exact memory of unmodified programs, nothing of other users' programs", startDaemon)
+		e.addHost(Daemon, Hint, "ttmond_absent", "none runs here: no history, no alerts, no exact memory of unmodified programs, nothing of other users' programs", "install the package ttmond; if it is installed: "+startDaemon)
 	case len(d.Problems) > 0:
 		e.addHost(Daemon, Critical, "ttmond_problem", joined(d.Problems), "ttmon daemon status; journalctl -u ttmond")
 	case len(d.Warnings) > 0:
