@@ -146,12 +146,12 @@ func TestHistoryAndEvents(t *testing.T) {
 	has(`"kind":"state"`, "events", "--json", "-i", "1")
 	has("hung (alert)", "smi")
 	for want, args := range map[string][]string{
-		"unknown metric":     {"history", "power.drw"},
-		"missing metric":     {"history"},
-		"is not a time: ":    {"history", "power.draw", "--since", "soon"},
-		"not kept over time": {"history", "board.type"},
-		"no device":          {"events", "-i", "9"},
-		"parse error":        {"history", "sum("},
+		"unknown metric":   {"history", "power.drw"},
+		"missing metric":   {"history"},
+		"is not a time: ":  {"history", "power.draw", "--since", "soon"},
+		"has no history: ": {"history", "board.type"},
+		"no device":        {"events", "-i", "9"},
+		"parse error":      {"history", "sum("},
 	} {
 		t.Run(want, func(t *testing.T) {
 			if got := runIn(t, h, append(args, "--daemon", d.api)...); got.code == 0 || !strings.Contains(got.err, want) {
