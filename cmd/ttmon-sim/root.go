@@ -144,6 +144,7 @@ func rootCommand() *cobra.Command {
 	p.StringVar(&f.Control, "control", "", "the path of the control `SOCKET` (default: in a directory of its own)")
 	p.BoolVar(&f.ShareShm, "share-shm", false, "keep the host's /dev/shm")
 	p.BoolVar(&f.Cables, "cables", false, "connect boards with cables where possible (n300, p150): larger meshes, other chip ids")
+	p.StringVar(&f.MeshHost, "mesh-host", "", "be host `K/N` of a ring of hosts joined by cables, such as 1/3: start all with the same boards, cables and seed")
 	p.BoolVar(&f.UMDDump, "umd-dump", false, "leave UMD's cluster descriptor in /tmp, as a process that opened the boards does")
 	p.BoolVar(&f.VM, "vm", false, "do not hide that the host of a Galaxy is a virtual machine")
 	p.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {

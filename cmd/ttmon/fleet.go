@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"os"
 	"os/signal"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/ttmon/ttmon/internal/config"
 	"github.com/ttmon/ttmon/internal/console"
 	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/fleet/answer"
 	"github.com/ttmon/ttmon/internal/fleet/query"
 	"github.com/ttmon/ttmon/internal/fleet/screen"
 	"github.com/ttmon/ttmon/internal/model"
@@ -30,6 +32,8 @@ type fleetCmd struct {
 	rows       int
 	watch      bool
 	once       bool
+	links      bool
+	json       bool
 	screens
 	interval  time.Duration
 	serve     string
@@ -50,6 +54,10 @@ Mimir, VictoriaMetrics. The engine computes the sums, so thousands of
 devices cost no more than a few. Enter opens a host, device by device, and so does
 HOST; / looks for names, ! shows only hosts in trouble, and w, n, t, p and m sort.
 
+--links lists the Ethernet links between hosts that are cabled to each other, with
+what both ends report, and names the host that is the likely cause of those that are
+down. Hosts whose ttmond reads firmware ("table" or "full") report them.
+
 Where the output is no terminal, or with --once, it is printed; with --watch
 repeatedly.
 
@@ -58,6 +66,7 @@ $TTMON_PROMETHEUS_TOKEN, the address itself from $TTMON_PROMETHEUS.`,
 		Example: `  ttmon fleet --prometheus http://prometheus:9090
   ttmon fleet --prometheus https://thanos-query.example.org --once
   ttmon fleet --prometheus http://prometheus:9090 node17
+  ttmon fleet --prometheus http://prometheus:9090 --links
   ttmon fleet --prometheus http://prometheus:9090 --serve 127.0.0.1:9109`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error { return f.run(args) },
@@ -67,6 +76,8 @@ $TTMON_PROMETHEUS_TOKEN, the address itself from $TTMON_PROMETHEUS.`,
 	g.StringVar(&f.label, "host-label", "", "the `LABEL` that tells hosts apart (default: host, or instance where there is none)")
 	g.IntVarP(&f.rows, "rows", "n", 0, "show `N` hosts (default: what fits, or 50)")
 	g.BoolVar(&f.once, "once", false, "print once and exit")
+	g.BoolVar(&f.links, "links", false, "print the links between hosts, those that are down first; with HOST, those of one host")
+	g.BoolVar(&f.json, "json", false, "print JSON: ttmon.fleet/2, or ttmon.fleet.links/1 with --links")
 	g.BoolVarP(&f.watch, "watch", "w", false, "print repeatedly, until Ctrl-C")
 	g.StringVar(&f.serve, "serve", "", "serve it as a web page at `ADDR`, such as 127.0.0.1:9109, until Ctrl-C")
 	g.StringVar(&f.nodeURL, "node-url", "", "with --serve: the `URL` of a host's own page, with {instance} and {host} for its labels (default http://{instance}/)")
@@ -88,8 +99,12 @@ func (f *fleetCmd) check(args []string) error {
 		return exit.Usage("--interval: %v is less than a second", f.interval)
 	case f.rows < 0:
 		return exit.Usage("-n: %d is not a number of hosts", f.rows)
-	case f.serve != "" && (f.watch || f.once || len(args) > 0):
-		return exit.Usage("--serve cannot be used with --once, --watch or a HOST: the page shows all hosts")
+	case f.serve != "" && (f.watch || f.once || f.links || f.json || len(args) > 0):
+		return exit.Usage("--serve cannot be used with --once, --watch, --links, --json or a HOST: the page shows all hosts")
+	case f.json && f.watch:
+		return exit.Usage("--json and --watch cannot be used together")
+	case f.json && !f.links && len(args) > 0:
+		return exit.Usage("--json prints all hosts: omit HOST, or add --links")
 	}
 	return nil
 }
@@ -106,11 +121,14 @@ func (f *fleetCmd) run(args []string) error {
 	if err != nil {
 		return exit.Usage("--prometheus: %w", err)
 	}
-	page := query.Page{Engine: engine, Label: f.label, Rows: f.room}
+	page := query.Page{Engine: engine, Label: f.label, Rows: f.room, Links: f.links}
 	if len(args) == 1 {
 		page.Host = args[0]
 	}
-	if !f.once && !f.watch && f.rows == 0 && f.NeedsTerminal("fleet") == nil {
+	if f.json {
+		return f.printJSON(page)
+	}
+	if !f.once && !f.watch && !f.links && f.rows == 0 && f.NeedsTerminal("fleet") == nil {
 		return f.screen(page)
 	}
 	return f.print(page)
@@ -152,6 +170,21 @@ func (f *fleetCmd) print(page query.Page) error {
 			return nil
 		}
 	}
+}
+
+// printJSON prints the fleet, or the links of its hosts, for programs.
+func (f *fleetCmd) printJSON(page query.Page) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	defer stop()
+	reply, err := answer.Ask(ctx, page)
+	if err != nil {
+		return exit.With(exit.Internal, "%w", err)
+	}
+	b, err := json.Marshal(reply)
+	if err != nil {
+		return exit.With(exit.Internal, "writing the fleet as JSON: %w", err)
+	}
+	return f.Output("").Write(append(b, '\n'))
 }
 
 // screen shows the fleet on the terminal.

@@ -147,7 +147,7 @@ func TestFleetAgrees(t *testing.T) {
 			t.Errorf("%s stands before %s", a.Name, b.Name)
 		}
 	}
-	first, _, _ := strings.Cut(string(text.AppendFleet(nil, f, 50)), "\n")
+	first, _, _ := strings.Cut(string(text.AppendFleet(nil, f, time.Now(), 50)), "\n")
 	s := fleet.New(fleet.Options{Interval: time.Second})
 	s.Update(tui.Resize{W: 200, H: 50})
 	s.Update(fleet.Answer{Fleet: &f, At: time.Unix(1_800_000_000, 0)})

@@ -1,6 +1,8 @@
 package collect
 
 import (
+	"time"
+
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/source/umd"
@@ -13,6 +15,21 @@ type links struct {
 	finder   umd.Finder
 	expected map[portAt]farEnd
 	resets   map[string]*resetLinks // by bus id
+	renamed  map[portAt]*renames
+}
+
+// Ids of other hosts' chips become labels of metrics, and come from a file that any
+// user of a device can write: they are limited.
+const (
+	maxChannels = 32 // of a chip
+	maxRenames  = 8  // other ends that a port can have had within renameSpan
+	renameSpan  = 24 * time.Hour
+)
+
+// renames counts the other ends of a port.
+type renames struct {
+	n     int
+	since time.Time
 }
 
 // resetLinks is what is known of a device's links across its resets.
@@ -59,14 +76,15 @@ type portAt struct {
 
 // farEnd is what is at the other end.
 type farEnd struct {
-	link  model.LinkEnd
-	busID string // of a LinkHere
-	chip  string // its name on its board
-	port  int
+	link   model.LinkEnd
+	busID  string // of a LinkHere
+	chip   string // its name on its board
+	port   int
+	remote model.RemotePort // of a LinkOutside
 }
 
 func newLinks(root hostfs.Root) links {
-	return links{finder: umd.Finder{Root: root}, expected: map[portAt]farEnd{}, resets: map[string]*resetLinks{}}
+	return links{finder: umd.Finder{Root: root}, expected: map[portAt]farEnd{}, resets: map[string]*resetLinks{}, renamed: map[portAt]*renames{}}
 }
 
 // add tells the ports of a snapshot what is expected at their other ends. It
@@ -108,7 +126,7 @@ func (l *links) add(s *model.Snapshot) {
 			if index, here := byBus[end.busID]; end.link == model.LinkHere && here {
 				p.Peer = model.Port{ChipPlace: model.ChipPlace{Device: index, Name: end.chip}, Channel: end.port}
 			} else {
-				p.Link = model.LinkOutside
+				p.Link, p.Remote = model.LinkOutside, end.remote
 			}
 		}
 	}
@@ -120,10 +138,10 @@ func (l *links) learn(s *model.Snapshot, f umd.Found) {
 	ends := func(e umd.End) (portAt, farEnd, bool) {
 		at, ok := places[e.Chip]
 		d := s.Device(at.Device)
-		if !ok || d == nil {
+		if !ok || d == nil || e.Channel < 0 || e.Channel >= maxChannels {
 			return portAt{}, farEnd{}, false
 		}
-		return portAt{d.BusID, e.Channel}, farEnd{model.LinkHere, d.BusID, at.Name, e.Channel}, true
+		return portAt{d.BusID, e.Channel}, farEnd{link: model.LinkHere, busID: d.BusID, chip: at.Name, port: e.Channel}, true
 	}
 	own := func(e umd.End) bool { // ports are those of a device's own chip
 		at, ok := places[e.Chip]
@@ -145,7 +163,27 @@ func (l *links) learn(s *model.Snapshot, f umd.Found) {
 	}
 	for _, link := range f.Descriptor.Outside {
 		if near, _, here := ends(link.End); here && own(link.End) {
-			l.expected[near] = farEnd{link: model.LinkOutside}
+			l.expected[near] = farEnd{link: model.LinkOutside, remote: l.allowed(near, remotePort(f.Descriptor, link), s.Time)}
 		}
 	}
+}
+
+// allowed is the other end of a port as a description names it; not known where
+// descriptions name too many.
+func (l *links) allowed(at portAt, remote model.RemotePort, now time.Time) model.RemotePort {
+	if remote == (model.RemotePort{}) || remote == l.expected[at].remote {
+		return remote
+	}
+	if remote.Channel < 0 || remote.Channel >= maxChannels {
+		return model.RemotePort{}
+	}
+	r := l.renamed[at]
+	if r == nil || now.Sub(r.since) >= renameSpan {
+		r = &renames{since: now}
+		l.renamed[at] = r
+	}
+	if r.n++; r.n > maxRenames {
+		return model.RemotePort{}
+	}
+	return remote
 }

@@ -2,9 +2,11 @@ package collect
 
 import (
 	"testing"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/source/umd"
 )
 
 // A port says what it was before the chip's last reset, however that was seen.
@@ -70,5 +72,45 @@ func TestLinksAcrossAReset(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The other end of a link to another host is known by UMD's ids. A user who keeps
+// renaming it does not make names without end.
+func TestOtherEndsAreLimited(t *testing.T) {
+	l := newLinks(hostfs.Root{})
+	now := time.Date(2026, 11, 16, 12, 0, 0, 0, time.UTC)
+	learn := func(remote uint64, channel int, at time.Time) model.RemotePort {
+		s := &model.Snapshot{Time: at, Devices: []model.Device{{Index: 0, BusID: "0000:01:00.0", Chips: []model.Chip{{}}}}}
+		l.learn(s, umd.Found{Descriptor: &umd.Descriptor{
+			Chips:   []umd.Chip{{ID: 0, BusID: "0000:01:00.0", Board: -1, UniqueID: 7}},
+			Outside: []umd.OutsideLink{{End: umd.End{Chip: 0, Channel: 3}, RemoteID: remote, RemoteChannel: channel}},
+		}})
+		return l.expected[portAt{"0000:01:00.0", 3}].remote
+	}
+	if got, want := learn(9, 5, now), (model.RemotePort{Own: 7, Chip: 9, Channel: 5}); got != want {
+		t.Fatalf("the other end is %+v, want %+v", got, want)
+	}
+	if got := learn(10, maxChannels, now); got.Known() {
+		t.Errorf("a channel that no chip has: %+v", got)
+	}
+	names := map[uint64]bool{}
+	for i := range uint64(1000) {
+		names[learn(100+i, 5, now).Chip] = true
+	}
+	if len(names) > maxRenames+1 { // and 0: not known
+		t.Errorf("a port had %d other ends within a day", len(names))
+	}
+	if got := learn(42, 5, now.Add(renameSpan)); got.Chip != 42 {
+		t.Errorf("a day later: %+v", got)
+	}
+	for i := range 1000 { // and channels that no chip has cost no memory
+		l.learn(&model.Snapshot{Time: now, Devices: []model.Device{{Index: 0, BusID: "0000:01:00.0", Chips: []model.Chip{{}}}}}, umd.Found{Descriptor: &umd.Descriptor{
+			Chips:   []umd.Chip{{ID: 0, BusID: "0000:01:00.0", Board: -1, UniqueID: 7}},
+			Outside: []umd.OutsideLink{{End: umd.End{Chip: 0, Channel: 100 + i}, RemoteID: 1}},
+		}})
+	}
+	if len(l.expected) != 1 || len(l.renamed) != 1 {
+		t.Errorf("%d ports are remembered", len(l.expected))
 	}
 }

@@ -15,7 +15,7 @@ import (
 // Topology tells how the devices of a snapshot hang together. It reads links
 // of /sys, which ask no chip, and what UMD left in /tmp.
 func Topology(root hostfs.Root, s *model.Snapshot) *model.Topology {
-	t := &model.Topology{Outside: map[int]int{}}
+	t := &model.Topology{}
 	paths := make([][]string, len(s.Devices))
 	for i := range s.Devices {
 		t.Devices = append(t.Devices, s.Devices[i].Index)
@@ -95,7 +95,7 @@ func describe(t *model.Topology, s *model.Snapshot, found []umd.Found) {
 			continue
 		}
 		most = len(known)
-		t.Described, t.Links, t.Unplaced, t.Outside = f.Path, nil, 0, map[int]int{}
+		t.Described, t.Links, t.Unplaced, t.Outside = f.Path, nil, 0, nil
 		for _, l := range f.Descriptor.Links {
 			from, here := places[l[0].Chip]
 			to, there := places[l[1].Chip]
@@ -107,7 +107,9 @@ func describe(t *model.Topology, s *model.Snapshot, found []umd.Found) {
 		}
 		for _, l := range f.Descriptor.Outside {
 			if at, ok := places[l.End.Chip]; ok {
-				t.Outside[at.Device]++
+				t.Outside = append(t.Outside, model.OutsideLink{
+					From: model.Port{ChipPlace: at, Channel: l.End.Channel}, Remote: remotePort(f.Descriptor, l),
+				})
 			}
 		}
 	}
@@ -119,6 +121,17 @@ func describe(t *model.Topology, s *model.Snapshot, found []umd.Found) {
 	sorted.By(t.Links, func(a, b *model.Ethernet) int {
 		return cmp.Or(comparePorts(a.From, b.From), comparePorts(a.To, b.To))
 	})
+	sorted.By(t.Outside, func(a, b *model.OutsideLink) int { return comparePorts(a.From, b.From) })
+}
+
+// remotePort is a link to another host in the ids of its two chips. An id that
+// stands for none, because the file has none, names no chip.
+func remotePort(d *umd.Descriptor, l umd.OutsideLink) model.RemotePort {
+	c := d.Chip(l.End.Chip)
+	if c == nil || c.Synthetic || c.UniqueID == 0 || l.RemoteID == 0 {
+		return model.RemotePort{}
+	}
+	return model.RemotePort{Own: c.UniqueID, Chip: l.RemoteID, Channel: l.RemoteChannel}
 }
 
 func comparePorts(a, b model.Port) int {

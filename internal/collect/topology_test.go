@@ -78,7 +78,7 @@ func TestDescribe(t *testing.T) {
 	full := &umd.Descriptor{
 		Chips: []umd.Chip{
 			{ID: 0, Device: 7, BusID: "0000:01:00.0", Board: 0},
-			{ID: 1, Device: 8, BusID: "0000:02:00.0", Board: 1},
+			{ID: 1, Device: 8, BusID: "0000:02:00.0", Board: 1, UniqueID: 71},
 			{ID: 2, Device: none, Board: 0},
 			{ID: 3, Device: none, Board: 1},
 			{ID: 4, Device: 9, BusID: "0000:99:00.0", Board: -1},
@@ -90,7 +90,7 @@ func TestDescribe(t *testing.T) {
 			{{Chip: 0, Channel: 1}, {Chip: 4, Channel: 1}},
 			{{Chip: 0, Channel: 2}, {Chip: 5, Channel: 1}},
 		},
-		Outside: []umd.OutsideLink{{End: umd.End{Chip: 1, Channel: 4}}, {End: umd.End{Chip: 4, Channel: 4}}},
+		Outside: []umd.OutsideLink{{End: umd.End{Chip: 1, Channel: 4}, RemoteID: 99, RemoteChannel: 5}, {End: umd.End{Chip: 4, Channel: 4}}},
 	}
 	part := &umd.Descriptor{Chips: full.Chips[:1]}
 	top := &model.Topology{}
@@ -99,7 +99,7 @@ func TestDescribe(t *testing.T) {
 		return model.Port{ChipPlace: model.ChipPlace{Device: device, Name: name}, Channel: channel}
 	}
 	want := &model.Topology{
-		Described: "/full", Unplaced: 2, Outside: map[int]int{3: 1},
+		Described: "/full", Unplaced: 2, Outside: []model.OutsideLink{{From: port(3, "L", 4), Remote: model.RemotePort{Own: 71, Chip: 99, Channel: 5}}},
 		Links: []model.Ethernet{{From: port(0, "L", 8), To: port(0, "R", 0)}, {From: port(0, "R", 7), To: port(3, "R", 6)}},
 	}
 	if diff := cmp.Diff(want, top); diff != "" {

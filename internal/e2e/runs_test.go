@@ -20,12 +20,16 @@ import (
 // restartable is a ttmon-server that a test stops and starts.
 type restartable struct {
 	d   *daemon
-	cmd *exec.Cmd
+	cmd *exec.Cmd // nil: it is stopped
 	log bytes.Buffer
+	// listen is where it serves the page and metrics.
+	listen string
 }
 
-func (d *daemon) restartableServer() *restartable {
-	r := &restartable{d: d}
+func (d *daemon) restartableServer() *restartable { return d.serverAt("off") }
+
+func (d *daemon) serverAt(listen string) *restartable {
+	r := &restartable{d: d, listen: listen}
 	r.start()
 	d.t.Cleanup(func() { r.stop(syscall.SIGTERM) })
 	return r
@@ -34,7 +38,7 @@ func (d *daemon) restartableServer() *restartable {
 func (r *restartable) start() {
 	dir := filepath.Dir(r.d.api)
 	r.cmd = r.d.host.Command(context.Background(), filepath.Join(bin, "ttmon-server"),
-		"--daemon", r.d.api, "--socket", filepath.Join(dir, "server.sock"), "--state-dir", filepath.Join(dir, "state"), "--listen", "off")
+		"--daemon", r.d.api, "--socket", filepath.Join(dir, "server.sock"), "--state-dir", filepath.Join(dir, "state"), "--listen", r.listen)
 	r.cmd.Stderr = &r.log
 	if err := r.cmd.Start(); err != nil {
 		r.d.t.Fatal(err)
@@ -42,10 +46,14 @@ func (r *restartable) start() {
 }
 
 func (r *restartable) stop(sig syscall.Signal) {
+	if r.cmd == nil {
+		return
+	}
 	_ = r.cmd.Process.Signal(sig)
 	if err := r.cmd.Wait(); err != nil && sig == syscall.SIGTERM {
 		r.d.t.Errorf("ttmon-server: %v\n%s", err, r.log.String())
 	}
+	r.cmd = nil
 }
 
 // awaitRun asks for a run until something holds of it.

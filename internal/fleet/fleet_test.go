@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/fleet/answer"
 	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
@@ -61,7 +62,7 @@ func serve(t *testing.T, series map[string][]string, page ...string) (url string
 	return web.URL + "/v1/fleet", asked, broken
 }
 
-func get(t *testing.T, url string) (status int, a Answer, text string) {
+func get(t *testing.T, url string) (status int, a answer.Answer, text string) {
 	t.Helper()
 	r, err := http.Get(url)
 	if err != nil {
@@ -155,7 +156,7 @@ func TestFleet(t *testing.T) {
 }
 
 // cellsOf asks for the devices of hosts.
-func cellsOf(t *testing.T, url string) (c Cells, text string) {
+func cellsOf(t *testing.T, url string) (c answer.Cells, text string) {
 	t.Helper()
 	r, err := http.Get(url)
 	if err != nil {
@@ -174,7 +175,7 @@ func cellsOf(t *testing.T, url string) (c Cells, text string) {
 
 func TestCells(t *testing.T) {
 	url, _, _ := serve(t, three)
-	texts, levels := named()
+	texts, levels := answer.Named()
 	c, text := cellsOf(t, url+"/cells?host=ill&host=hot&host=calm&host=nowhere")
 	if len(c.Hosts) != 4 || len(c.Hosts["nowhere"]) != 0 || c.Hosts["unasked"] != nil {
 		t.Fatalf("hosts: %s", text)

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/fleet/answer"
+	"github.com/ttmon/ttmon/internal/fleet/query"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -92,11 +94,12 @@ func New(o Options) (*Server, error) {
 	return &Server{opt: o, asking: make(chan struct{}, maxAsking), kept: map[string]*kept{}}, nil
 }
 
-// Handler answers /v1/fleet and /v1/fleet/cells.
+// Handler answers /v1/fleet, /v1/fleet/cells and /v1/fleet/links.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/fleet", s.fleet)
 	mux.HandleFunc("GET /v1/fleet/cells", s.cells)
+	mux.HandleFunc("GET /v1/fleet/links", s.links)
 	return mux
 }
 
@@ -105,7 +108,7 @@ func (s *Server) fleet(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	s.answer(w, r, m.Name, func(a *asker) (any, error) { return a.fleet(m, time.Now()) })
+	s.answer(w, r, m.Name, func(a *answer.Asker) (any, error) { return a.Fleet(m, time.Now()) })
 }
 
 func (s *Server) cells(w http.ResponseWriter, r *http.Request) {
@@ -118,7 +121,13 @@ func (s *Server) cells(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, fmt.Sprintf("host: name 1 to %d hosts; %d are named", MaxCells, len(hosts)))
 		return
 	}
-	s.answer(w, r, m.Name+"\x00"+strings.Join(hosts, "\x00"), func(a *asker) (any, error) { return a.cells(m, hosts) })
+	s.answer(w, r, m.Name+"\x00"+strings.Join(hosts, "\x00"), func(a *answer.Asker) (any, error) { return a.Cells(m, hosts) })
+}
+
+// links answers with every link between hosts, or with those of one.
+func (s *Server) links(w http.ResponseWriter, r *http.Request) {
+	host := r.URL.Query().Get("host")
+	s.answer(w, r, "\x00links\x00"+host, func(a *answer.Asker) (any, error) { return a.Links(host, time.Now()) })
 }
 
 // column is the field that a request names.
@@ -136,7 +145,7 @@ func column(w http.ResponseWriter, r *http.Request) (metric.Column[*model.Device
 
 // answer writes what ask returns, or the same that another viewer was given a
 // moment ago.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, key string, ask func(*asker) (any, error)) {
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, key string, ask func(*answer.Asker) (any, error)) {
 	plain, packed, err := s.of(key).get(r.Context(), s, ask)
 	if err != nil {
 		fail(w, http.StatusBadGateway, err.Error())
@@ -167,7 +176,7 @@ func (s *Server) of(name string) *kept {
 	return k
 }
 
-func (k *kept) get(ctx context.Context, s *Server, ask func(*asker) (any, error)) (plain, packed []byte, err error) {
+func (k *kept) get(ctx context.Context, s *Server, ask func(*answer.Asker) (any, error)) (plain, packed []byte, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if time.Since(k.at) <= keepFor {
@@ -181,17 +190,17 @@ func (k *kept) get(ctx context.Context, s *Server, ask func(*asker) (any, error)
 	case <-ctx.Done():
 		return nil, nil, fmt.Errorf("waiting for the engine's answers to other viewers: %w", ctx.Err())
 	}
-	a, err := s.opt.asker(ctx)
-	var answer any
+	q, err := query.New(ctx, s.opt.Prometheus, s.opt.Label)
+	var reply any
 	if err == nil {
-		answer, err = ask(a)
+		reply, err = ask(&answer.Asker{Query: q, Page: s.opt.Page})
 	}
 	if err != nil && ctx.Err() == context.Canceled {
 		return nil, nil, err // this viewer has left; the next one asks
 	}
 	k.at, k.err = time.Now(), err
 	if err == nil {
-		if k.plain, err = json.Marshal(answer); err != nil {
+		if k.plain, err = json.Marshal(reply); err != nil {
 			panic("BUG: " + err.Error())
 		}
 		k.packed = pack(k.plain)

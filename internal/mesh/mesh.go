@@ -48,13 +48,14 @@ type Channel struct {
 	Corrected, Uncorrected model.Reading[uint64]
 	CodewordBound          model.Bound
 	AToB, BToA             model.Reading[float64] // traffic in bytes per second
+	Remote                 model.RemotePort       // the other end, of a link to another host
 }
 
 // channelOf is a port as a link, seen from its own end.
 func channelOf(p *model.EthernetPort) Channel {
 	return Channel{
 		A: p.Channel, B: p.Peer.Channel, Up: p.Up, LostInReset: p.LostInReset(), Retrains: p.Retrains,
-		Corrected: p.Corrected, Uncorrected: p.Uncorrected, CodewordBound: p.CodewordBound, AToB: p.Sent, BToA: p.Received,
+		Corrected: p.Corrected, Uncorrected: p.Uncorrected, CodewordBound: p.CodewordBound, AToB: p.Sent, BToA: p.Received, Remote: p.Remote,
 	}
 }
 
@@ -227,6 +228,7 @@ func AllLinks(s *model.Snapshot, t *model.Topology) (list []Link) {
 			m.add(l.From.ChipPlace, unread(l))
 		}
 	}
+	m.addOutside(t)
 	m.sort()
 	for i := range m.Edges {
 		e := &m.Edges[i]
@@ -235,6 +237,27 @@ func AllLinks(s *model.Snapshot, t *model.Topology) (list []Link) {
 		}
 	}
 	return list
+}
+
+// addOutside adds the links to other hosts that UMD has found and of which no state
+// is known. What a description names of one that is there is added to it.
+func (m *Mesh) addOutside(t *model.Topology) {
+	for i := range t.Outside {
+		l := &t.Outside[i]
+		at := slices.IndexFunc(m.Edges, func(e Edge) bool { return e.Outside && e.A == l.From.ChipPlace })
+		k := -1
+		if at >= 0 {
+			k = slices.IndexFunc(m.Edges[at].Channels, func(c Channel) bool { return c.A == l.From.Channel })
+		}
+		if k < 0 {
+			m.add(l.From.ChipPlace, &model.EthernetPort{
+				Channel: l.From.Channel, Link: model.LinkOutside, Remote: l.Remote,
+				Up: model.Missing[bool](model.Absent, "the chip is not read"),
+			})
+		} else if c := &m.Edges[at].Channels[k]; !c.Remote.Known() {
+			c.Remote = l.Remote
+		}
+	}
 }
 
 // Counts are the sums over the channels of an edge. A counter that is not known of

@@ -177,3 +177,25 @@ func TestAllLinks(t *testing.T) {
 		})
 	}
 }
+
+// A link to another host has its state from the port and its other end from either;
+// one that is not read is there, and not known.
+func TestAllOutsideLinks(t *testing.T) {
+	s := chain(2)
+	own := model.ChipPlace{Device: 0}
+	remote := model.RemotePort{Own: 7, Chip: 9, Channel: 1}
+	s.Devices[0].Telemetry.Ports = append(s.Devices[0].Telemetry.Ports, model.EthernetPort{Channel: 9, Up: model.Value(false), Link: model.LinkOutside})
+	top := &model.Topology{Outside: []model.OutsideLink{
+		{From: model.Port{ChipPlace: own, Channel: 9}, Remote: remote},
+		{From: model.Port{ChipPlace: own, Channel: 10}, Remote: model.RemotePort{Own: 7, Chip: 9, Channel: 2}},
+	}}
+	var got []mesh.Link
+	for _, l := range mesh.AllLinks(s, top) {
+		if l.Outside {
+			got = append(got, l)
+		}
+	}
+	if len(got) != 2 || got[0].Remote != remote || !got[0].Up.Known() || got[0].Up.V || got[1].Up.Known() || got[1].Remote.Channel != 2 {
+		t.Errorf("links to other hosts: %+v", got)
+	}
+}

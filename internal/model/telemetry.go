@@ -211,6 +211,8 @@ type EthernetPort struct {
 	// boards; Peer is where, of a LinkHere.
 	Link LinkEnd
 	Peer Port
+	// Remote is both ends of a LinkOutside in UMD's ids, where UMD named them.
+	Remote RemotePort
 
 	// UpBefore is whether the link was up before the chip was last reset; absent
 	// where ttmond has seen no reset.
@@ -228,6 +230,18 @@ type EthernetPort struct {
 	// link, and receives.
 	Sent, Received Reading[float64]
 }
+
+// RemotePort is a link to a chip of another host in UMD's unique ids, which
+// distinguish chips across hosts: the other host has the same link the other way
+// around. The zero RemotePort is not known.
+type RemotePort struct {
+	Own     uint64 // the chip at this end
+	Chip    uint64 // the chip at the other end
+	Channel int    // at the other end
+}
+
+// Known reports whether UMD named the other end.
+func (r RemotePort) Known() bool { return r.Chip != 0 && r.Own != 0 }
 
 // LinkEnd is what is at the other end of a link.
 type LinkEnd string

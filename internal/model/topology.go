@@ -9,8 +9,8 @@ type Topology struct {
 	// PCIe[a][b] is what lies between two devices on the way over PCIe.
 	PCIe  [][]Distance
 	Links []Ethernet // between chips of this host
-	// Outside counts, by device, the links to chips elsewhere.
-	Outside map[int]int
+	// Outside are the links to chips of other hosts.
+	Outside []OutsideLink
 	// Described is the file that Links come from, and when it was written;
 	// empty: the host was not described.
 	Described   string
@@ -21,6 +21,12 @@ type Topology struct {
 
 // Ethernet is a link between two chips.
 type Ethernet struct{ From, To Port }
+
+// OutsideLink is a link to a chip of another host.
+type OutsideLink struct {
+	From   Port
+	Remote RemotePort
+}
 
 // Port is an end of a link.
 type Port struct {

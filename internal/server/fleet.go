@@ -64,7 +64,7 @@ func (c *Fleet) calls() []string {
 	if c.Prometheus == "" {
 		return nil
 	}
-	return []string{"/v1/fleet", "/v1/fleet/cells"}
+	return []string{"/v1/fleet", "/v1/fleet/cells", "/v1/fleet/links"}
 }
 
 // handler answers for the fleet, or says that there is none.
@@ -104,10 +104,11 @@ func ServeFleet(ctx context.Context, c *Moved, out io.Writer, log *slog.Logger) 
 	fleet := http.StripPrefix("/api", c.Fleet.handler())
 	mux.Handle("GET /api/v1/fleet", fleet)
 	mux.Handle("GET /api/v1/fleet/cells", fleet)
+	mux.Handle("GET /api/v1/fleet/links", fleet)
 	mux.Handle("GET /api/v1/metrics", http.StripPrefix("/api", nethttp.Handler(api.Static())))
 	mux.Handle("GET /api/v1/words", http.StripPrefix("/api", nethttp.Handler(api.Static())))
 	mux.HandleFunc("GET /api/v1/version", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusOK, map[string]any{"name": "ttmon-server fleet", "version": version.Version, "api": []string{"v1"}, "calls": []string{"/v1/fleet", "/v1/fleet/cells", "/v1/metrics", "/v1/words"}})
+		writeJSON(w, http.StatusOK, map[string]any{"name": "ttmon-server fleet", "version": version.Version, "api": []string{"v1"}, "calls": []string{"/v1/fleet", "/v1/fleet/cells", "/v1/fleet/links", "/v1/metrics", "/v1/words"}})
 	})
 	mux.HandleFunc("GET /api/", func(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusNotFound, map[string]any{"error": "this server serves a fleet only"})

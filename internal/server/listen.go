@@ -149,6 +149,7 @@ func (s *Server) routes() http.Handler {
 	fleet := http.StripPrefix("/api", s.cfg.Fleet.handler())
 	mux.Handle("GET /api/v1/fleet", fleet)
 	mux.Handle("GET /api/v1/fleet/cells", fleet)
+	mux.Handle("GET /api/v1/fleet/links", fleet)
 	mux.Handle("/", page.Handler())
 	return mux
 }

@@ -58,7 +58,7 @@ func (s *server) makeCluster() (err error) {
 }
 
 func (s *server) writeCluster() error {
-	c, err := cluster.Of(s.driver, cluster.Options{Cables: s.cfg.Cables})
+	c, err := cluster.Of(s.driver, s.host.Cluster)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (s *server) dropCluster() {
 // account in the real /dev/shm, where no program reads the tree: they are for
 // scripted workloads, and for users who want to look.
 func (t *Tree) describe() {
-	c, err := cluster.Of(t.host.Driver, cluster.Options{Cables: t.cables})
+	c, err := cluster.Of(t.host.Driver, t.host.Cluster)
 	if err != nil {
 		slog.Error("cannot describe boards for tt-metal", "err", err)
 		return

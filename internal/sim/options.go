@@ -3,10 +3,13 @@ package sim
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/sim/chip"
+	"github.com/ttmon/ttmon/internal/sim/cluster"
 	"github.com/ttmon/ttmon/internal/sim/control"
+	"github.com/ttmon/ttmon/internal/sim/descriptor"
 	"github.com/ttmon/ttmon/internal/sim/driver"
 	"github.com/ttmon/ttmon/internal/sim/workload"
 )
@@ -22,8 +25,11 @@ type Options struct {
 	ShareShm bool    `json:"share_shm,omitempty"` // keep the host's /dev/shm instead of an empty one
 	VM       bool    `json:"vm,omitempty"`        // leave a Galaxy's host looking like the virtual machine it may be
 
-	Cables  bool `json:"cables,omitempty"`   // join boards that can be by cables: other chip ids, larger meshes
-	UMDDump bool `json:"umd_dump,omitempty"` // leave UMD's descriptor in /tmp, as a process that opened the boards does
+	Cables bool `json:"cables,omitempty"` // join boards that can be by cables: other chip ids, larger meshes
+	// MeshHost makes the host one of several that are cabled to a ring: "2/3" is the
+	// second of three. All have the same other options; their serial numbers differ.
+	MeshHost string `json:"mesh_host,omitempty"`
+	UMDDump  bool   `json:"umd_dump,omitempty"` // leave UMD's descriptor in /tmp, as a process that opened the boards does
 
 	Dead string `json:"dead,omitempty"` // chips that are off the bus when the driver binds them: indexes or PCI addresses, by commas
 
@@ -43,7 +49,11 @@ type Options struct {
 
 // driverOptions checks the options and makes the driver's of them.
 func (o Options) driverOptions() (d driver.Options, err error) {
-	d.Seed, d.Load, d.Frozen = o.Seed, o.Load, o.Frozen
+	host, _, err := o.meshHost()
+	if err != nil {
+		return d, err
+	}
+	d.Seed, d.Load, d.Frozen = o.Seed+uint64(host), o.Load, o.Frozen
 	if o.Load < 0 || o.Load > 1 {
 		return d, fmt.Errorf("load %v: it must be between 0 and 1", o.Load)
 	}
@@ -101,6 +111,67 @@ func (o Options) check() error {
 	if _, err := o.workloads(); err != nil {
 		return err
 	}
+	if _, err := o.clusterOptions(); err != nil {
+		return err
+	}
 	_, err := control.ParseScript(strings.NewReader(o.Script))
 	return err
+}
+
+// maxMeshHosts is how many hosts can be cabled to a ring: serial numbers have room for
+// some more.
+const maxMeshHosts = 256
+
+// meshHost reads MeshHost: which host of how many; 0 of 0 where it stands alone.
+func (o Options) meshHost() (host, hosts int, err error) {
+	if o.MeshHost == "" {
+		return 0, 0, nil
+	}
+	a, b, ok := strings.Cut(o.MeshHost, "/")
+	host, err1 := strconv.Atoi(a)
+	hosts, err2 := strconv.Atoi(b)
+	if !ok || err1 != nil || err2 != nil || host < 1 || hosts < 2 || host > hosts || hosts > maxMeshHosts {
+		return 0, 0, fmt.Errorf("mesh host %q: want the number of the host and how many there are, as 1/3, at most %d", o.MeshHost, maxMeshHosts)
+	}
+	return host, hosts, nil
+}
+
+// clusterOptions says how the boards are cabled. The hosts on both sides are made of
+// the same options, so that their chips have the ids that they have over there.
+func (o Options) clusterOptions() (c cluster.Options, err error) {
+	c.Cables = o.Cables
+	host, hosts, err := o.meshHost()
+	if err != nil || host == 0 {
+		return c, err
+	}
+	own, _, err := o.gates(host)
+	if err != nil {
+		return c, err
+	}
+	n := &cluster.Neighbours{}
+	if _, n.Before, err = o.gates((host+hosts-2)%hosts + 1); err != nil {
+		return c, err
+	}
+	if n.After, _, err = o.gates(host%hosts + 1); err != nil {
+		return c, err
+	}
+	if own.Chip == n.After.Chip {
+		return c, fmt.Errorf("mesh host %q: simulated boards of this kind have the same ids on every host", o.MeshHost)
+	}
+	c.Neighbours = n
+	return c, nil
+}
+
+// gates are where the cables of a host of the ring are plugged in.
+func (o Options) gates(host int) (in, out descriptor.Gate, err error) {
+	_, hosts, _ := o.meshHost()
+	o.MeshHost = fmt.Sprintf("%d/%d", host, hosts)
+	opts, err := o.driverOptions()
+	if err != nil {
+		return in, out, err
+	}
+	opts.Unloaded, opts.Frozen = false, true
+	d := driver.New(opts)
+	defer d.Close()
+	return cluster.Gates(d, o.Cables)
 }

@@ -38,7 +38,6 @@ type Tree struct {
 	updates sync.Mutex
 	round   int   // of updates
 	workers []int // pids of the workloads at the last one
-	cables  bool
 }
 
 // refresh is how often a Tree's files are rewritten.
@@ -66,8 +65,12 @@ func NewTree(o Options, dir string) (*Tree, error) {
 	if err := o.bindDead(d); err != nil {
 		return nil, &OptionError{err}
 	}
-	t := &Tree{Dir: dir, plain: tree.NewPlain(dir), cables: o.Cables}
-	t.host = &control.Host{Driver: d, Workloads: &workload.Manager{Root: dir, Devices: d}, Plain: true, Cables: o.Cables}
+	cabled, err := o.clusterOptions()
+	if err != nil {
+		return nil, &OptionError{err}
+	}
+	t := &Tree{Dir: dir, plain: tree.NewPlain(dir)}
+	t.host = &control.Host{Driver: d, Workloads: &workload.Manager{Root: dir, Devices: d}, Plain: true, Cluster: cabled}
 	d.OnChange = t.describe
 	if err := t.start(o); err != nil {
 		t.Close()

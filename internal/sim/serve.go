@@ -114,7 +114,11 @@ func (s *server) open() error {
 	if err := s.cfg.bindDead(s.driver); err != nil {
 		return err
 	}
-	s.host = &control.Host{Driver: s.driver, Workloads: &workload.Manager{Devices: s.driver}, Cables: s.cfg.Cables}
+	cabled, err := s.cfg.clusterOptions()
+	if err != nil {
+		return err
+	}
+	s.host = &control.Host{Driver: s.driver, Workloads: &workload.Manager{Devices: s.driver}, Cluster: cabled}
 	if err := showThrough(s.driver.Root); err != nil {
 		return err
 	}

@@ -114,6 +114,11 @@ func ethernetPort(a archive, p *model.EthernetPort) {
 		port(a, &p.Peer)
 		a.close()
 	}
+	if a.maybe("remote", p.Remote != (model.RemotePort{})) {
+		a.begin()
+		remotePort(a, &p.Remote)
+		a.close()
+	}
 	reading(a, "retrains", &p.Retrains)
 	reading(a, "corrected_codewords", &p.Corrected)
 	reading(a, "uncorrected_codewords", &p.Uncorrected)
@@ -129,6 +134,17 @@ func ethernetPort(a archive, p *model.EthernetPort) {
 	rareReading(a, "sent_bytes_per_s", &p.Sent)
 	rareReading(a, "received_bytes_per_s", &p.Received)
 	a.endScope()
+}
+
+// remotePort is the other end of a link to another host.
+func remotePort(a archive, r *model.RemotePort) {
+	if a.key("own_chip_id") {
+		a.decimal(&r.Own)
+	}
+	if a.key("chip_id") {
+		a.decimal(&r.Chip)
+	}
+	field(a, "channel", &r.Channel)
 }
 
 func dispatch(a archive, d *model.Dispatch) {

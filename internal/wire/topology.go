@@ -61,6 +61,17 @@ func AppendTopology(dst []byte, t *Topology, indent bool) []byte {
 		object(a, "to", &to, port)
 		linkFigures(a, &l.Channel)
 	})
+	outside := slices.DeleteFunc(slices.Clone(t.Links), func(l mesh.Link) bool { return !l.Outside })
+	items(e, "outside_links", &outside, func(a archive, l *mesh.Link) {
+		from := model.Port{ChipPlace: l.From, Channel: l.A}
+		object(a, "from", &from, port)
+		if !a.null("remote", !l.Remote.Known()) {
+			a.begin()
+			remotePort(a, &l.Remote)
+			a.close()
+		}
+		linkFigures(a, &l.Channel)
+	})
 	e.close()
 	return e.buf
 }

@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "./api";
 import { Choice, Empty, health, marks, Panel } from "./parts";
+import { HostLinks, HostLinksPanel } from "./hostlinks";
 import { head, markOf, moment, title, value } from "./figures";
 import { setQuery, useRoute } from "./route";
 import { state } from "./store";
@@ -42,6 +43,7 @@ interface Fleet {
   hosts: Host[];
   chips: Record<string, number>;
   alerts: { name: string; severity: string; count: number }[];
+  links: HostLinks | null;
   simulated?: number;
 }
 
@@ -109,12 +111,18 @@ export function FleetPage() {
       {fleet && (
         <>
           <Sums fleet={fleet} />
+          {fleet.links?.trouble.map((t) => (
+            <p key={t} class="banner bad">
+              Links: {t}
+            </p>
+          ))}
           <Panel
             title={`Hosts, the worst first (${hosts.length})`}
             tools={<Choice label="coloured by" value={metric} options={metrics} names={Object.fromEntries(metrics.map((m) => [m, title(m)]))} choose={(v) => setQuery({ metric: v === "temperature.asic" ? "" : v })} />}
           >
             <HeatMap fleet={fleet} hosts={hosts} />
           </Panel>
+          <HostLinksPanel links={fleet.links} time={fleet.time} />
         </>
       )}
       {!fleet && !problem && <Empty>asking the engine …</Empty>}

@@ -16,6 +16,7 @@ type Page struct {
 	Engine *client.Prometheus
 	Label  string // that distinguishes hosts; empty: the engine's own
 	Host   string // the one host to show; empty: all
+	Links  bool   // show the links between hosts
 	// Rows is how many hosts there is room for beside so many alerts.
 	Rows func(alerts int) int
 }
@@ -28,12 +29,19 @@ func (p Page) Append(ctx context.Context, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	if p.Links {
+		links, err := q.Links(p.Host)
+		if err != nil {
+			return dst, err
+		}
+		return text.AppendFleetLinks(dst, links, time.Now(), p.Rows(0)), nil
+	}
 	if p.Host != "" {
 		h, err := q.Host(p.Host)
 		if err != nil {
 			return dst, err
 		}
-		return text.AppendFleetHost(dst, h), nil
+		return text.AppendFleetHost(dst, h, time.Now()), nil
 	}
 	all, err := q.Fleet()
 	if err != nil {
@@ -44,7 +52,7 @@ func (p Page) Append(ctx context.Context, dst []byte) ([]byte, error) {
 	if err := q.Cells(all.Hosts[:min(rows, len(all.Hosts))]); err != nil {
 		return dst, err
 	}
-	return text.AppendFleet(dst, *all, rows), nil
+	return text.AppendFleet(dst, *all, time.Now(), rows), nil
 }
 
 // Chips are the chips of some hosts, by the name of the host.

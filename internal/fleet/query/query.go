@@ -121,9 +121,16 @@ func (q *Query) Fleet() (*text.Fleet, error) {
 			}
 		}
 	}
-	f := &text.Fleet{Simulated: a.simulated, Alerts: sortedAlerts(a.alerts), Recorded: from != sums.Devices}
+	links, err := q.linksDown(a.linkEnds)
+	if err != nil {
+		return nil, err
+	}
+	f := &text.Fleet{Links: links, Simulated: a.simulated, Alerts: sortedAlerts(a.alerts), Recorded: from != sums.Devices}
 	for _, h := range a.hosts {
 		f.Hosts = append(f.Hosts, h.host())
+	}
+	for i := range f.Hosts {
+		f.Hosts[i].Suspect = links.Suspect(f.Hosts[i].Name)
 	}
 	slices.SortFunc(f.Hosts, func(a, b text.FleetHost) int { return strings.Compare(a.Name, b.Name) })
 	return f, nil
@@ -151,6 +158,7 @@ type answers struct {
 	hosts     map[string]*line
 	alerts    map[string]*text.FleetAlert
 	simulated int
+	linkEnds  int
 }
 
 // line is a host, and of how many of its devices each sum is.
@@ -199,6 +207,7 @@ func (a *answers) questions() []question {
 		ask(sums.Field(sums.Busy, "sum"), func(l labels, v float64) { host(l).Busy = v }),
 		ask(sums.Field(sums.Busy, "count"), func(l labels, v float64) { host(l).busy = int(v) }),
 		ask(sums.Bound(sums.Busy), func(l labels, v float64) { host(l).BusyBound = max(host(l).BusyBound, client.BoundOf(v)) }),
+		ask(sums.Links(), func(_ labels, v float64) { a.linkEnds += int(v) }),
 		ask(sums.Simulated(), func(_ labels, v float64) { a.simulated += int(v) }),
 		{"count by (" + a.label + `, alertname, severity) (ALERTS{alertstate="firing"})`, func(l labels, v float64) { a.alert(l, int(v)) }},
 	}
@@ -381,5 +390,10 @@ func (q *Query) Host(name string) (*text.FleetHost, error) {
 	}
 	slices.SortFunc(h.States, func(a, b text.FleetChip) int { return a.Device - b.Device })
 	h.ShareBusy()
+	links, err := q.Links(name)
+	if err != nil {
+		return nil, err
+	}
+	h.Links = links
 	return &h, nil
 }

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/model"
@@ -48,14 +49,14 @@ func TestFleetStates(t *testing.T) {
 	if err := q.Cells(f.Hosts); err != nil {
 		t.Fatal(err)
 	}
-	if table := string(text.AppendFleet(nil, *f, 10)); !strings.Contains(table, "■?H?") {
+	if table := string(text.AppendFleet(nil, *f, time.Now(), 10)); !strings.Contains(table, "■?H?") {
 		t.Errorf("not a cell for each device:\n%s", table)
 	}
 	h, err := q.Host("a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if page := string(text.AppendFleetHost(nil, h)); strings.Contains(page, "[2J") || strings.Count(page, "unknown") != 3 {
+	if page := string(text.AppendFleetHost(nil, h, time.Now())); strings.Contains(page, "[2J") || strings.Count(page, "unknown") != 3 {
 		t.Errorf("what is no state is shown:\n%q", page)
 	}
 }

@@ -28,6 +28,8 @@ type Sum struct {
 	Expr string
 	// Keep are labels, beside those of the host, that the figure is divided by.
 	Keep []string
+	// Drop are labels, beside those of all devices and processes, that it has not.
+	Drop []string
 }
 
 // Name is that of the recorded series: host:tenstorrent_core_power_watts:sum.
@@ -49,7 +51,8 @@ var dropped = []string{
 
 // Rule is the expression of the recording rule.
 func (s Sum) Rule() string {
-	return s.By + " without (" + strings.Join(dropped, ", ") + ") (" + s.expr() + ")"
+	drop := slices.DeleteFunc(slices.Concat(dropped, s.Drop), func(l string) bool { return slices.Contains(s.Keep, l) })
+	return s.By + " without (" + strings.Join(drop, ", ") + ") (" + s.expr() + ")"
 }
 
 func (s Sum) expr() string {
@@ -138,6 +141,20 @@ func Users() Sum {
 	return Sum{Of: "tenstorrent_process_memory_used_bytes", By: "count", Keep: []string{"user"}}
 }
 
+// Links is how many Ethernet links to other hosts UMD has found on a host.
+func Links() Sum {
+	return Sum{Of: "tenstorrent_outside_link_info", By: "count", Drop: []string{"channel", "link_chip", "remote_chip", "remote_channel"}}
+}
+
+// LinksDown is each link to another host that this end reports as down: a series a
+// link, of which there are few.
+func LinksDown() Sum {
+	return Sum{
+		Of: "tenstorrent_outside_link_up", By: "min", Expr: "tenstorrent_outside_link_up == 0",
+		Keep: []string{"device", "channel", "link_chip", "remote_chip", "remote_channel"},
+	}
+}
+
 // Field is the sum of a field of devices.
 func Field(name, by string) Sum {
 	col := column(name)
@@ -182,7 +199,7 @@ var Coloured = []string{Temperature, Power, Used, "clocks.ai", Busy, "heartbeat.
 // All lists every sum, each once.
 func All() []Sum {
 	list := []Sum{
-		Conditions(), Simulated(), Workloads(), Users(),
+		Conditions(), Simulated(), Workloads(), Users(), Links(), LinksDown(),
 		Field(Power, "sum"), Field(Power, "count"), Field(Used, "sum"), Field(Used, "count"), Bound(Used), Field(Size, "sum"),
 		Field(Busy, "sum"), Field(Busy, "count"), Bound(Busy),
 	}

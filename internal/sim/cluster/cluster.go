@@ -27,6 +27,23 @@ import (
 // Options say what the driver does not know of the boards.
 type Options struct {
 	Cables bool // boards that can be are joined by cables, which changes the ids of their chips
+	// Neighbours are the hosts that cables lead to; nil: none do.
+	Neighbours *Neighbours
+}
+
+// Neighbours are where the cables of a host end: at the last chip of the host before
+// it, and at the first chip of the host after it.
+type Neighbours struct{ Before, After descriptor.Gate }
+
+// Gates are where cables to other hosts are plugged into a host's boards: those from
+// the host before it, and those to the host after it.
+func Gates(d *driver.Driver, cables bool) (in, out descriptor.Gate, err error) {
+	c, err := Of(d, Options{Cables: cables, Neighbours: &Neighbours{}})
+	if err != nil || len(c.all) == 0 {
+		return in, out, err
+	}
+	in, out = descriptor.Gates(c.all[0])
+	return in, out, nil
 }
 
 // Chip is one chip of the host.
@@ -50,9 +67,13 @@ func Of(d *driver.Driver, o Options) (*Cluster, error) {
 	c := new(Cluster)
 	for rest := endpoints(d); len(rest) > 0; {
 		one := descriptor.OneGeneration(rest)
-		desc, err := descriptor.Describe(one, o.Cables)
+		outside := o.Neighbours != nil && len(c.all) == 0
+		desc, err := descriptor.Describe(one, o.Cables, outside)
 		if err != nil {
 			return nil, err
+		}
+		if outside {
+			descriptor.Plug(desc, o.Neighbours.Before, o.Neighbours.After)
 		}
 		c.all = append(c.all, desc)
 		rest = others(rest, one[0].Board.Arch)

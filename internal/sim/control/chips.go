@@ -15,7 +15,7 @@ var chipVerbs = []Verb{{
 		if !a.done() {
 			return "", nil
 		}
-		c, err := cluster.Of(h.Driver, cluster.Options{Cables: h.Cables})
+		c, err := cluster.Of(h.Driver, h.Cluster)
 		if err != nil {
 			return "", err
 		}

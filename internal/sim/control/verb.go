@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/sim/cluster"
 	"github.com/ttmon/ttmon/internal/sim/driver"
 	"github.com/ttmon/ttmon/internal/sim/workload"
 )
@@ -19,8 +20,8 @@ import (
 type Host struct {
 	Driver    *driver.Driver
 	Workloads *workload.Manager
-	Plain     bool // the files are plain ones: no read fails or blocks
-	Cables    bool // boards are joined by cables, see cluster.Options
+	Plain     bool            // the files are plain ones: no read fails or blocks
+	Cluster   cluster.Options // how boards are cabled
 }
 
 // Verb is one command.

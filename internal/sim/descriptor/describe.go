@@ -36,7 +36,10 @@ type Endpoint struct {
 // with a link has another one than a chip without.
 //
 // UMD handles one generation at a time, so the endpoints must be of one.
-func Describe(endpoints []Endpoint, cables bool) (*umd.Descriptor, error) {
+//
+// With outside, cables lead from free channels of the first and the last chip on PCIe
+// to other hosts: see Gates. The chips at their other ends are not named yet.
+func Describe(endpoints []Endpoint, cables, outside bool) (*umd.Descriptor, error) {
 	if len(endpoints) == 0 {
 		return nil, fmt.Errorf("describing a cluster: there are no boards")
 	}
@@ -58,6 +61,11 @@ func Describe(endpoints []Endpoint, cables bool) (*umd.Descriptor, error) {
 		}
 	}
 	d.wire(cables)
+	if outside {
+		if err := d.wireOutside(); err != nil {
+			return nil, err
+		}
+	}
 	d.identify()
 	return &d.Descriptor, nil
 }
@@ -110,6 +118,9 @@ func (d *describer) identify() {
 	linked := make([]bool, len(d.Chips))
 	for _, l := range d.Links {
 		linked[l[0].Chip], linked[l[1].Chip] = true, true
+	}
+	for _, l := range d.Outside {
+		linked[l.End.Chip] = true
 	}
 	for i, p := range d.at {
 		d.Chips[i].UniqueID = p.Board.ChipID(board.Silicon{

@@ -52,7 +52,7 @@ func galaxy(b board.Board) (endpoints []Endpoint) {
 
 func describe(t testing.TB, endpoints []Endpoint, cables bool) *umd.Descriptor {
 	t.Helper()
-	d, err := Describe(endpoints, cables)
+	d, err := Describe(endpoints, cables, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestDescribeRefuses(t *testing.T) {
 		`UMD has no board type for "o`: {{Board: orion, BusID: "0000:01:00.0"}},
 	} {
 		t.Run(want, func(t *testing.T) {
-			if _, err := Describe(endpoints, false); err == nil || !strings.Contains(err.Error(), want) {
+			if _, err := Describe(endpoints, false, false); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %q", err, want)
 			}
 		})
@@ -264,5 +264,53 @@ func TestDescribedHostResolves(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Hosts of a ring name each other: what leaves one arrives at the next, and the chips
+// at the ends have ids of their own.
+func TestRingOfHosts(t *testing.T) {
+	for _, card := range []string{"n300", "p150a"} {
+		t.Run(card, func(t *testing.T) {
+			b, ok := board.ByCard(card)
+			if !ok {
+				t.Fatal("no such board")
+			}
+			var hosts []*umd.Descriptor
+			for host := range uint64(3) {
+				var list []Endpoint
+				for i := range 2 {
+					list = append(list, Endpoint{Board: b, Index: i, BusID: fmt.Sprintf("0000:%02x:00.0", i+1), Serial: host<<8 + uint64(i) + 1, ASIC: host<<8 + uint64(i) + 1})
+				}
+				d, err := Describe(list, true, true)
+				if err != nil {
+					t.Fatal(err)
+				}
+				hosts = append(hosts, d)
+			}
+			for i, d := range hosts {
+				_, before := Gates(hosts[(i+2)%3])
+				after, _ := Gates(hosts[(i+1)%3])
+				Plug(d, before, after)
+			}
+			ends := map[[2]uint64][2]uint64{}
+			for _, d := range hosts {
+				for _, l := range d.Outside {
+					ends[[2]uint64{d.Chip(l.End.Chip).UniqueID, uint64(l.End.Channel)}] = [2]uint64{l.RemoteID, uint64(l.RemoteChannel)}
+				}
+			}
+			if len(ends) != 12 {
+				t.Errorf("%d ends of cables, want 12", len(ends))
+			}
+			for a, b := range ends {
+				if ends[b] != a || a == b {
+					t.Errorf("%v leads to %v, which leads to %v", a, b, ends[b])
+				}
+			}
+		})
+	}
+	b, _ := board.ByCard("p100a")
+	if _, err := Describe([]Endpoint{{Board: b, BusID: "0000:01:00.0"}}, false, true); err == nil {
+		t.Error("a board without Ethernet is cabled")
 	}
 }

@@ -39,6 +39,7 @@ func (w *Walker) deviceExtras(s *model.Snapshot, emit Emit) {
 		}
 	})
 	w.conditions(s, emit)
+	w.outsideLinks(s, emit)
 	// Devices that have gone keep their counters: the loss is in them.
 	for _, c := range []struct {
 		f *Family
@@ -91,6 +92,31 @@ func (w *Walker) conditions(s *model.Snapshot, emit Emit) {
 			emit(throttle, w.buf, flag(is.Cause == cause))
 		}
 	}
+}
+
+// outsideLinks emits the links to other hosts whose other end UMD has named. Each is
+// a channel of a device: there are as many as the chips have, and collect limits how
+// often an end can get another name.
+func (w *Walker) outsideLinks(s *model.Snapshot, emit Emit) {
+	each := func(f *Family, value func(*model.EthernetPort) (float64, bool)) {
+		for i := range s.Devices {
+			d := &s.Devices[i]
+			for k := range d.Telemetry.Ports {
+				p := &d.Telemetry.Ports[k]
+				v, known := value(p)
+				if p.Link != model.LinkOutside || !p.Remote.Known() || !known {
+					continue
+				}
+				w.buf = label(append(w.buf[:0], w.devices[d.BusID].labels...), "channel", strconv.Itoa(p.Channel))
+				w.buf = label(w.buf, "link_chip", strconv.FormatUint(p.Remote.Own, 10))
+				w.buf = label(w.buf, "remote_chip", strconv.FormatUint(p.Remote.Chip, 10))
+				w.buf = label(w.buf, "remote_channel", strconv.Itoa(p.Remote.Channel))
+				emit(f, w.buf, v)
+			}
+		}
+	}
+	each(outsideLink, func(*model.EthernetPort) (float64, bool) { return 1, true })
+	each(outsideUp, func(p *model.EthernetPort) (float64, bool) { return flag(p.Up.V), p.Up.Known() })
 }
 
 // describe rebuilds the labels of the info series if they have changed.

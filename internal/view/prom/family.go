@@ -136,6 +136,8 @@ var (
 	deviceState    = gauge("device_state", "1 for the state that the device is in, 0 for the others")
 	condition      = gauge("device_condition", "1 for every condition that the device is in, 0 for the others")
 	throttle       = gauge("device_throttle_reason", "1 for what throttles the clock of the device, 0 for the others")
+	outsideLink    = gauge("outside_link_info", "1 for each Ethernet link to another host that UMD has found: the ids of the chips at its ends, and their channels")
+	outsideUp      = gauge("outside_link_up", "whether an Ethernet link to another host is up, as this end reports")
 	deviceResets   = counter("device_resets_total", "resets of the device that ttmond saw")
 	deviceLosses   = counter("device_losses_total", "times that the device was lost from the bus")
 	energy         = counter("core_energy_joules_total", "energy of the core rail since ttmond first saw the device, added up from its power")
@@ -161,7 +163,7 @@ var (
 
 // extras are the families above, for documentation and the API's metadata.
 var extras = []*Family{
-	up, simulated, buildInfo, driverInfo, devices, inState, inCondition, unbound, deviceInfo, firmwareInfo, deviceState, condition, throttle, deviceResets, deviceLosses, energy,
+	up, simulated, buildInfo, driverInfo, devices, inState, inCondition, unbound, deviceInfo, firmwareInfo, deviceState, condition, throttle, outsideLink, outsideUp, deviceResets, deviceLosses, energy,
 	tracking, workloadUsed, workloadBound, workloads, processUsed, processBound, snapshotTime,
 	sourceDuration, sourceSuccess, sourceLast, limitMax, limitUsed, limitDropped, clients,
 }

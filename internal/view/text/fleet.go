@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/metric"
@@ -21,6 +22,7 @@ type Fleet struct {
 	Simulated int // hosts that ttmon-sim made up
 	// Recorded: the engine had sums of hosts, and was not asked to add devices up.
 	Recorded bool
+	Links    *FleetLinks // those that are down; nil: no host reports links to others
 }
 
 // FleetHost is one host. Figures that are not known are NaN.
@@ -36,6 +38,10 @@ type FleetHost struct {
 	Used, Size  float64     // DRAM, bytes
 	Bound       model.Bound // of Used
 	Alerts      int
+	// Suspect: links to other hosts are down, and the cause is more likely this host
+	// than those.
+	Suspect *assess.SuspectHost
+	Links   *FleetLinks // to other hosts; nil if not requested
 }
 
 // NewFleetHost is a host of which nothing is known.
@@ -99,7 +105,7 @@ type FleetAlert struct {
 
 // Level is how bad the worst is that is known of the host.
 func (h *FleetHost) Level() model.Level {
-	if l := h.Chips.Level(); l > model.Fine || h.Alerts == 0 {
+	if l := h.Chips.Level(); l > model.Fine || h.Alerts == 0 && h.Suspect == nil {
 		return l
 	}
 	return model.Warning
@@ -113,6 +119,9 @@ func (h *FleetHost) Reason(alerts []FleetAlert) string {
 		if c.Level > model.Fine {
 			list = append(list, fmt.Sprintf("%d %s", c.N, words.Kind(c.Kind)))
 		}
+	}
+	if h.Suspect != nil {
+		list = append(list, "likely cause of "+words.Count(h.Suspect.Links, "link")+" down")
 	}
 	for _, a := range alerts {
 		if n := a.PerHost[h.Name]; n > 1 {
@@ -166,7 +175,7 @@ func (f *Fleet) Total() FleetHost {
 }
 
 // AppendFleet draws totals, alerts, and the first rows hosts.
-func AppendFleet(dst []byte, f Fleet, rows int) []byte {
+func AppendFleet(dst []byte, f Fleet, now time.Time, rows int) []byte {
 	total := f.Total()
 	if f.Simulated > 0 {
 		dst = fmt.Appendf(dst, "SIMULATED: %s made up by ttmon-sim\n", words.Count(f.Simulated, "host"))
@@ -180,6 +189,11 @@ func AppendFleet(dst []byte, f Fleet, rows int) []byte {
 			dst = fmt.Appendf(dst, " and %d more", n)
 		}
 		dst = append(dst, '\n')
+	}
+	if f.Links != nil {
+		for _, line := range f.Links.Trouble(now) {
+			dst = fmt.Appendf(dst, "  links: %s\n", line)
+		}
 	}
 	width := 4
 	shown := f.Hosts[:min(len(f.Hosts), rows)]
@@ -195,6 +209,9 @@ func AppendFleet(dst []byte, f Fleet, rows int) []byte {
 		if h.Level() > model.Fine {
 			dst = append(dst, "  "+stateCounts(h.Chips)...)
 		}
+		if h.Suspect != nil {
+			dst = append(dst, "  likely cause of "+words.Count(h.Suspect.Links, "link")+" down"...)
+		}
 		if h.Alerts > 0 {
 			dst = append(dst, "  "+words.Count(h.Alerts, "alert")...)
 		}
@@ -207,13 +224,16 @@ func AppendFleet(dst []byte, f Fleet, rows int) []byte {
 }
 
 // AppendFleetHost draws one host, chip by chip.
-func AppendFleetHost(dst []byte, h *FleetHost) []byte {
+func AppendFleetHost(dst []byte, h *FleetHost, now time.Time) []byte {
 	dst = fmt.Appendf(dst, "%s  %s  %s  %s  busy %s  DRAM %s\n\n", words.Escape(h.Name), words.Count(h.Chips.Count(), "device"), stateCounts(h.Chips), h.Watts(), FleetBusy(h.Busy, h.BusyBound),
 		FleetMemory(h.Used, h.Size, h.Bound))
 	dst = fmt.Appendf(dst, "  %3s  %-14s %-10s %7s %9s %9s %7s  %s\n", "#", "BOARD", "STATE", "TEMP", "POWER", "AICLK", "BUSY", "DRAM")
 	for _, c := range h.States {
 		dst = fmt.Appendf(dst, "  %3d  %s %-10s %7s %9s %9s %s  %s\n", c.Device, words.Fit(words.Escape(c.Board), 14), words.Kind(c.State), Celsius(c.Temperature), Watts(c.Power), Megahertz(c.Clock),
 			words.PadLeft(FleetBusy(c.Busy, c.BusyBound), 7), FleetMemory(c.Used, c.Size, c.Bound))
+	}
+	if h.Links != nil && h.Links.Ends > 0 {
+		dst = AppendFleetLinks(append(dst, '\n'), h.Links, now, len(h.Links.Links))
 	}
 	return dst
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
@@ -27,7 +28,7 @@ func TestAppendFleet(t *testing.T) {
 		Alerts: []FleetAlert{{Name: "ChipHung", Severity: "critical", Count: 1, Hosts: []string{"ill"}}},
 	}
 	SortFleet(f.Hosts)
-	got := string(AppendFleet(nil, f, 2))
+	got := string(AppendFleet(nil, f, time.Now(), 2))
 	for _, want := range []string{
 		"3 hosts  36 devices  1 hung, 35 ok  hottest 80 °C  ≥12.1 kW  busy ≥4 %  DRAM ≥2.0/8.0 GiB\n",
 		"alert ChipHung (critical): 1 on ill\n", "  ill   ■H ", "≥25 %  ≥1.0/4.0 GiB  1 hung, 1 ok  1 alert\n", "  hot   32 devices ", "… and 1 host more",
@@ -43,11 +44,11 @@ func TestAppendFleet(t *testing.T) {
 		t.Errorf("the worst is not first:\n%s", got)
 	}
 	f.Hosts[1].Name = strings.Repeat("long", 20) + "\x1b[2J"
-	lines := strings.Split(string(AppendFleet(nil, f, 2)), "\n")
+	lines := strings.Split(string(AppendFleet(nil, f, time.Now(), 2)), "\n")
 	if a, b := lines[4], lines[5]; strings.Contains(b, "\x1b") || words.Width(a[:strings.Index(a, "N/A")]) != words.Width(b[:strings.Index(b, "80 °C")])+2 {
 		t.Errorf("the columns of a long name are elsewhere:\n%s\n%s", a, b)
 	}
-	one := string(AppendFleetHost(nil, &f.Hosts[0]))
+	one := string(AppendFleetHost(nil, &f.Hosts[0], time.Now()))
 	if !strings.Contains(one, "hung") || !strings.Contains(one, "#  BOARD") {
 		t.Errorf("one host:\n%s", one)
 	}

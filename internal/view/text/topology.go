@@ -141,16 +141,14 @@ func (p *printer) described(s *model.Snapshot, t *model.Topology) {
 	if d := s.Time.Sub(t.DescribedAt); !t.DescribedAt.IsZero() && d >= 0 {
 		age = ", written " + words.Span(d.Round(time.Second)) + " ago"
 	}
-	p.sentence("Ethernet links as UMD found them ("+words.Escape(t.Described)+age+"); a cable that was pulled since is still in it", plain)
-	inside, out := 0, 0
+	p.sentence("Ethernet links as UMD found them ("+words.Escape(t.Described)+age+")"+p.linksNow(s, t), plain)
+	inside := 0
 	for _, l := range t.Links {
 		if l.From.Device == l.To.Device {
 			inside++
 		}
 	}
-	for _, n := range t.Outside {
-		out += n
-	}
+	out := len(t.Outside)
 	var more []string
 	if inside > 0 {
 		more = append(more, fmt.Sprintf("%d between chips of one board", inside))
@@ -164,6 +162,30 @@ func (p *printer) described(s *model.Snapshot, t *model.Topology) {
 	if len(more) > 0 {
 		p.sentence("not in the matrix: "+strings.Join(more, ", "), plain)
 	}
+}
+
+// linksNow says how the links that UMD found are now, as far as the firmware reports
+// it.
+func (p *printer) linksNow(s *model.Snapshot, t *model.Topology) string {
+	up, down, unknown := 0, 0, 0
+	for _, l := range mesh.AllLinks(s, t) {
+		switch {
+		case !l.Up.Known():
+			unknown++
+		case l.Up.V:
+			up++
+		default:
+			down++
+		}
+	}
+	if up+down == 0 {
+		return `; a cable that was pulled since is still in it (ttmond reads which links are up with firmware = "table")`
+	}
+	now := fmt.Sprintf("; of them, the firmware reports %d up and %d down now", up, down)
+	if unknown > 0 {
+		now += fmt.Sprintf("; %s between chips that are not read may have gone since", words.Count(unknown, "link"))
+	}
+	return now
 }
 
 // AppendLinks appends a line per Ethernet link: its state, and what its ends have
@@ -194,6 +216,9 @@ func (p *printer) link(l *mesh.Link, traffic bool) {
 	to, far := words.Place(l.To), strconv.Itoa(l.B)
 	if l.Outside {
 		to, far = "outside", ""
+		if l.Remote.Known() {
+			far = strconv.Itoa(l.Remote.Channel)
+		}
 	}
 	state, st := "not known", faint
 	switch {
@@ -213,6 +238,9 @@ func (p *printer) link(l *mesh.Link, traffic bool) {
 	p.write(fmt.Sprintf(" %12s %12s", words.Reading(l.Corrected, codewords), words.Reading(l.Uncorrected, codewords)), plain)
 	if traffic {
 		p.write(fmt.Sprintf("  %*s  %*s", words.RateWidth, words.Reading(l.AToB, words.Rate), words.RateWidth, words.Reading(l.BToA, words.Rate)), plain)
+	}
+	if l.Remote.Known() {
+		p.write("  chip "+digits(l.Remote.Chip), faint)
 	}
 	if l.LostInReset {
 		p.write("  up before the reset", bad)

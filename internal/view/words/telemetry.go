@@ -124,6 +124,9 @@ func LinkState(p *model.EthernetPort) string {
 		text += ", to " + Port(p.Peer)
 	case model.LinkOutside:
 		text += ", to another host"
+		if p.Remote.Known() {
+			text += fmt.Sprintf(" (chip %d channel %d)", p.Remote.Chip, p.Remote.Channel)
+		}
 	}
 	return text
 }

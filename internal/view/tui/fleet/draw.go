@@ -36,8 +36,22 @@ func (s *Screen) alerts() []text.FleetAlert {
 	return s.fleet.Alerts[:min(len(s.fleet.Alerts), max(s.h/5, 1))]
 }
 
+// linkTrouble says what is wrong with links between hosts, in the lines that there
+// is room for.
+func (s *Screen) linkTrouble() []string {
+	if s.fleet == nil || s.fleet.Links == nil {
+		return nil
+	}
+	lines := s.fleet.Links.Trouble(s.at)
+	most := max(s.h/5, 1)
+	if n := len(lines) - most; n > 0 {
+		lines = append(lines[:most-1], lines[most-1]+fmt.Sprintf("; and %d more: ttmon fleet --links", n))
+	}
+	return lines
+}
+
 // head is how many rows stand above the hosts.
-func (s *Screen) head() int { return 2 + len(s.alerts()) }
+func (s *Screen) head() int { return 2 + len(s.alerts()) + len(s.linkTrouble()) }
 
 // drawFleet draws totals, alerts and hosts.
 func (s *Screen) drawFleet(area cells.Area) {
@@ -58,6 +72,10 @@ func (s *Screen) drawFleet(area cells.Area) {
 	}
 	if n := len(s.fleet.Alerts) - len(shown); n > 0 {
 		rows.PutRight(rows.W-1, len(shown)-1, fmt.Sprintf(" and %d alerts more", n), cells.Faint)
+	}
+	rows, rest = rest.Top(len(s.linkTrouble()))
+	for y, line := range s.linkTrouble() {
+		rows.Put(1, y, words.Truncate("Links: "+line, rows.W-2), cells.Bad)
 	}
 	head, body := rest.Top(1)
 	name := s.nameWidth()
@@ -242,6 +260,7 @@ func (s *Screen) drawHost(area cells.Area) {
 		drawAlert(rest.Sub(0, y, rest.W, 1), &a)
 	}
 	_, rest = rest.Top(len(alerts))
+	rest = s.drawLinks(rest)
 	head, body := rest.Top(1)
 	head.Fill(' ', cells.Heading)
 	head.Put(1, 0, fmt.Sprintf("%3s  %-14s %-10s %8s %9s %9s %7s  %s", "#", "BOARD", "STATE", "TEMP", "POWER", "AICLK", "BUSY", "DRAM"), cells.Heading)
@@ -256,6 +275,39 @@ func (s *Screen) drawHost(area cells.Area) {
 		row.PutRight(at+47, 0, text.FleetBusy(c.Busy, c.BusyBound), cells.Text)
 		row.Put(at+49, 0, text.FleetMemory(c.Used, c.Size, c.Bound), cells.Text)
 	}, func(int) []tui.Effect { return nil })
+}
+
+// drawLinks draws the links of the open host to others above its devices: all of
+// them where there is room, and otherwise those that are down. It returns what is
+// left.
+func (s *Screen) drawLinks(area cells.Area) cells.Area {
+	l := s.one.Links
+	if l == nil || l.Ends == 0 {
+		return area
+	}
+	lines := []string{l.Summary()}
+	styles := []cells.Style{cells.Strong}
+	for i := range l.Links {
+		a, b, verdict := &l.Links[i].Ends[0], &l.Links[i].Ends[1], words.LinkVerdict(&l.Verdicts[i])
+		if b.Host == s.open && a.Host != s.open {
+			a, b = b, a
+		}
+		line := fmt.Sprintf("  device %d channel %d %s ↔ %s %s", a.Device, a.Channel, words.EndReport(a.Report), words.EndReport(b.Report), words.HostLinkEnd(b))
+		style := cells.Text
+		if l.Verdicts[i].Down {
+			line, style = line+"  "+verdict, cells.Bad
+		}
+		lines, styles = append(lines, line), append(styles, style)
+	}
+	n := min(len(lines), max(area.H/3, 1))
+	rows, rest := area.Top(n)
+	for y := range n {
+		rows.Put(1, y, words.Truncate(lines[y], rows.W-2), styles[y])
+	}
+	if left := len(lines) - n; left > 0 {
+		rows.PutRight(rows.W-1, n-1, fmt.Sprintf(" and %d more: ttmon fleet --links %s", left, words.Escape(s.open)), cells.Faint)
+	}
+	return rest
 }
 
 // alertsOf are the alerts that fire on a host.

@@ -1,4 +1,6 @@
-package fleet
+// Package answer is a fleet as JSON: what the page is drawn from, and what ttmon
+// fleet --json prints.
+package answer
 
 import (
 	"context"
@@ -34,6 +36,8 @@ type Answer struct {
 	Hosts    []*Host        `json:"hosts"` // worst first
 	Chips    map[string]int `json:"chips"` // by state
 	Alerts   []Firing       `json:"alerts"`
+	// Links are the Ethernet links between hosts; null: none is known.
+	Links *Links `json:"links"`
 	// Simulated counts hosts that ttmon-sim made up.
 	Simulated int `json:"simulated,omitempty"`
 }
@@ -88,8 +92,8 @@ var states = func() []model.ConditionKind {
 	return list
 }()
 
-// named lists the states with their words and levels, by their numbers.
-func named() (texts, levels []string) {
+// Named lists the states with their words and levels, by their numbers.
+func Named() (texts, levels []string) {
 	for _, k := range states {
 		texts = append(texts, words.Kind(k))
 		levels = append(levels, assess.LevelOf(k).String())
@@ -97,33 +101,49 @@ func named() (texts, levels []string) {
 	return texts, levels
 }
 
-// asker asks the questions of one answer.
-type asker struct {
-	q    *query.Query
-	page string // see Options
+// Asker asks the questions of one answer.
+type Asker struct {
+	Query *query.Query
+	// Page is the address of a host's own page: {instance} and {host} stand for its
+	// labels. Empty: hosts have no address.
+	Page string
 }
 
-func (o *Options) asker(ctx context.Context) (*asker, error) {
-	q, err := query.New(ctx, o.Prometheus, o.Label)
+// timeout is how long an engine may take to answer all questions of an answer.
+const timeout = 30 * time.Second
+
+// Ask asks for what a page in print would show.
+func Ask(ctx context.Context, p query.Page) (any, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	q, err := query.New(ctx, p.Engine, p.Label)
 	if err != nil {
 		return nil, err
 	}
-	return &asker{q, o.Page}, nil
+	a := &Asker{Query: q}
+	if p.Links {
+		return a.Links(p.Host, time.Now())
+	}
+	col, ok := metric.Find(metric.Devices(), sums.Temperature)
+	if !ok {
+		panic("BUG: there is no field " + sums.Temperature)
+	}
+	return a.Fleet(col, time.Now())
 }
 
-// fleet asks for a line of every host.
-func (a *asker) fleet(m metric.Column[*model.Device], now time.Time) (*Answer, error) {
-	all, err := a.q.Fleet()
+// Fleet asks for a line of every host.
+func (a *Asker) Fleet(m metric.Column[*model.Device], now time.Time) (*Answer, error) {
+	all, err := a.Query.Fleet()
 	if err != nil {
 		return nil, err
 	}
 	text.SortFleet(all.Hosts)
 	total := all.Total()
 	out := &Answer{
-		Schema: "ttmon.fleet/2", Time: now.UTC(), Label: a.q.Label(), Recorded: all.Recorded, Metric: m.Name, Unit: m.Unit,
-		Total: figures(&total), Hosts: []*Host{}, Chips: map[string]int{}, Alerts: []Firing{}, Simulated: all.Simulated,
+		Schema: "ttmon.fleet/2", Time: now.UTC(), Label: a.Query.Label(), Recorded: all.Recorded, Metric: m.Name, Unit: m.Unit,
+		Links: linksOf(all.Links, now), Total: figures(&total), Hosts: []*Host{}, Chips: map[string]int{}, Alerts: []Firing{}, Simulated: all.Simulated,
 	}
-	out.States, out.Levels = named()
+	out.States, out.Levels = Named()
 	for k, n := range total.Chips {
 		out.Chips[words.Kind(k)] += n
 	}
@@ -165,13 +185,13 @@ func known(v float64) *float64 {
 }
 
 // scale asks for the lowest and the highest value of a field on any device.
-func (a *asker) scale(m metric.Column[*model.Device], ends *[2]*float64) error {
+func (a *Asker) scale(m metric.Column[*model.Device], ends *[2]*float64) error {
 	expr, per, _ := m.Query("1m")
 	if m.Per != 0 {
 		per *= m.Per
 	}
 	for i, by := range []string{"min", "max"} {
-		err := a.q.Sum(sums.Sum{Of: expr, By: by}, func(_ map[string]string, v float64) {
+		err := a.Query.Sum(sums.Sum{Of: expr, By: by}, func(_ map[string]string, v float64) {
 			if v /= per; known(v) != nil && (ends[i] == nil || (v < *ends[i]) == (i == 0)) {
 				ends[i] = &v
 			}
@@ -183,9 +203,9 @@ func (a *asker) scale(m metric.Column[*model.Device], ends *[2]*float64) error {
 	return nil
 }
 
-// cells asks for the devices of some hosts.
-func (a *asker) cells(m metric.Column[*model.Device], hosts []string) (*Cells, error) {
-	chips, err := a.q.Chips(hosts)
+// Cells asks for the devices of some hosts.
+func (a *Asker) Cells(m metric.Column[*model.Device], hosts []string) (*Cells, error) {
+	chips, err := a.Query.Chips(hosts)
 	if err != nil {
 		return nil, err
 	}
@@ -207,20 +227,20 @@ func (a *asker) cells(m metric.Column[*model.Device], hosts []string) (*Cells, e
 			}
 		}
 	}
-	return out, a.q.Values(m, hosts, set(2), set(3))
+	return out, a.Query.Values(m, hosts, set(2), set(3))
 }
 
 // maxJobs bounds what can be searched for on one host.
 const maxJobs = 64
 
-func (a *asker) jobs(hosts map[string]*Host) error {
-	label := a.q.Label()
+func (a *Asker) jobs(hosts map[string]*Host) error {
+	label := a.Query.Label()
 	add := func(h *Host, what string) {
 		if h != nil && len(h.Jobs) < maxJobs && !slices.Contains(h.Jobs, what) {
 			h.Jobs = append(h.Jobs, what)
 		}
 	}
-	err := a.q.Sum(sums.Workloads(), func(l map[string]string, _ float64) {
+	err := a.Query.Sum(sums.Workloads(), func(l map[string]string, _ float64) {
 		for _, key := range []string{"slurm_job", "pod", "container", "unit", "namespace"} {
 			if v := l[key]; v != "" {
 				add(hosts[l[label]], strings.TrimSuffix(key, "_job")+" "+v)
@@ -230,7 +250,7 @@ func (a *asker) jobs(hosts map[string]*Host) error {
 	if err != nil {
 		return err
 	}
-	return a.q.Sum(sums.Users(), func(l map[string]string, _ float64) {
+	return a.Query.Sum(sums.Users(), func(l map[string]string, _ float64) {
 		if l["user"] != "" {
 			add(hosts[l[label]], "user "+l["user"])
 		}
@@ -244,9 +264,9 @@ var (
 	hostName = regexp.MustCompile(`^(\[[0-9a-fA-F:]+\]|[0-9A-Za-z._-]+)$`)
 )
 
-func (a *asker) addresses(hosts map[string]*Host) error {
-	label := a.q.Label()
-	return a.q.Sum(sums.Instances(), func(l map[string]string, _ float64) {
+func (a *Asker) addresses(hosts map[string]*Host) error {
+	label := a.Query.Label()
+	return a.Query.Sum(sums.Instances(), func(l map[string]string, _ float64) {
 		h := hosts[l[label]]
 		if h == nil {
 			return
@@ -256,9 +276,9 @@ func (a *asker) addresses(hosts map[string]*Host) error {
 		if label == "instance" { // without its port
 			name = name[:max(strings.LastIndex(name, ":"), 0)]
 		}
-		if strings.Contains(a.page, "{instance}") && !instance.MatchString(at) || strings.Contains(a.page, "{host}") && !hostName.MatchString(name) {
+		if strings.Contains(a.Page, "{instance}") && !instance.MatchString(at) || strings.Contains(a.Page, "{host}") && !hostName.MatchString(name) {
 			return
 		}
-		h.Address = strings.NewReplacer("{instance}", at, "{host}", name).Replace(a.page)
+		h.Address = strings.NewReplacer("{instance}", at, "{host}", name).Replace(a.Page)
 	})
 }
