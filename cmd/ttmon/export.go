@@ -60,7 +60,8 @@ func newExport(a *app) *cobra.Command {
 have counters for each pool of memory, power, clocks, temperature and PCIe;
 programs whose blocks are known have exact ones, slices for as long as anything was
 held under a tag, and large blocks joined from allocation to free; events and
-output lines are marks.
+output lines are marks. Of a recording made with --programs, each program that ran
+on a chip is a slice on its track.
 
 No format can mark a figure as missing or doubtful. A missing figure has no point,
 and one that was not always exact has a second counter that says how to read it:

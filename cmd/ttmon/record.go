@@ -20,8 +20,12 @@ type recordCmd struct {
 	duration time.Duration
 	stacks   string
 	output   bool
+	programs bool
 	quiet    bool
 }
+
+// programsHelp is the help of --programs, of record and run.
+const programsHelp = "record every program that runs on a chip, for export --perfetto; takes a ttmond that watches processes"
 
 // minInterval is the least time between two snapshots of a recording.
 const minInterval = 50 * time.Millisecond
@@ -37,7 +41,8 @@ that has libttmon in it every allocation and free of device memory is recorded
 with its tag and, with --stacks, its line of code: COMMAND is run with libttmon as
 ttmon run does; its input, output, signals and exit code are passed through. Of
 your programs that ttmond watches through the kernel (for root: all) the same is
-recorded, without tags and lines.
+recorded, without tags and lines. With --programs every program that ran on their
+chips is recorded, too: a slice in a trace. That takes about 5 bytes a program.
 
 The file can be read while it is being written, and stays readable if the recorder is
 killed: ttmon replay shows it, ttmon diff compares it, ttmon export converts it for
@@ -45,6 +50,7 @@ other viewers. An hour of 32 chips takes about 8 MB at an interval of a second.`
 		Example: `  ttmon record                                   this host, until Ctrl-C
   ttmon record -o night.ttrec --duration 8h
   ttmon record --stacks -- python train.py       a run, with every allocation
+  ttmon record --programs -- python serve.py     each program on the chips; then export --perfetto
   ttmon record --interval 100ms --output -- python train.py`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error { return r.run(args) },
@@ -58,12 +64,13 @@ other viewers. An hour of 32 chips takes about 8 MB at an interval of a second.`
 	f.StringVar(&r.stacks, "stacks", "", "record call sites: `WHAT` is python (the default), native or all")
 	f.Lookup("stacks").NoOptDefVal = "python"
 	f.BoolVar(&r.output, "output", false, "also record what COMMAND prints; its output is then a pipe, not a terminal")
+	f.BoolVar(&r.programs, "programs", false, programsHelp)
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "print no summary at the end")
 	return r.cmd
 }
 
 func (r *recordCmd) run(args []string) error {
-	o := session.Options{File: r.file, Replace: r.replace, Interval: r.interval, Output: r.output, Host: r.where}
+	o := session.Options{File: r.file, Replace: r.replace, Interval: r.interval, Output: r.output, Programs: r.programs, Host: r.where}
 	switch {
 	case r.interval < minInterval:
 		return exit.Usage("--interval: must be at least %v", minInterval)

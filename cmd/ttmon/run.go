@@ -40,6 +40,7 @@ type runCmd struct {
 	max                       []string
 	top                       int
 	record                    string
+	programs                  bool
 
 	session *session.Options // what is recorded; nil: nothing
 	told    bool             // say at the end what was recorded
@@ -102,6 +103,7 @@ tt-metal's own accounting is read once a second instead; leaks are unknown then.
 	f.StringArrayVar(&r.max, "max", nil, "exit with 91 if the peak on a chip exceeds `POOL=SIZE`, such as dram=8G; repeatable")
 	f.StringVar(&r.record, "record", "", "record the run to `FILE`, for ttmon replay, diff and export")
 	f.Lookup("record").NoOptDefVal = " "
+	f.BoolVar(&r.programs, "programs", false, "with --record: "+programsHelp)
 	f.BoolVar(&r.live, "live", false, "show the memory in use on a status line while the program runs")
 	f.BoolVar(&r.summary, "summary", false, "print the summary even if standard error is not a terminal")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "print no summary")
@@ -127,6 +129,9 @@ func (r *runCmd) check(args []string) (c checked, err error) {
 	}
 	if r.quiet && r.summary {
 		return c, exit.Usage("--quiet and --summary cannot be used together")
+	}
+	if r.programs && !r.cmd.Flags().Changed("record") && r.session == nil {
+		return c, exit.Usage("--programs is about a recording: --record=FILE --programs")
 	}
 	c.stacks = r.stacks
 	if c.stacks == "" && (r.pprof != "" || r.flame != "") {
@@ -203,7 +208,7 @@ func (r *runCmd) run(args []string) error {
 		return err
 	}
 	if r.cmd.Flags().Changed("record") {
-		r.session, r.told = &session.Options{File: strings.TrimSpace(r.record), Interval: time.Second, Host: r.where}, !r.quiet
+		r.session, r.told = &session.Options{File: strings.TrimSpace(r.record), Interval: time.Second, Programs: r.programs, Host: r.where}, !r.quiet
 	}
 	result, err := run.Run(run.Options{
 		Command: args, Stdout: r.Stdout, Stderr: r.Stderr, Stacks: c.stacks, Live: r.live, Record: r.session, Host: r.where,

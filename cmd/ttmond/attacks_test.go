@@ -328,8 +328,8 @@ func attackAPI(p place) error {
 	}
 }
 
-// attackFollowers: a program that allocates as fast as it can, and many who want
-// to be told of each of its blocks: some read nothing, some next to nothing, some
+// attackFollowers: a program that allocates as fast as it can, one whose chips report
+// as many programs as they can, and many who want each block and each program: some read nothing, some next to nothing, some
 // leave at once.
 func attackFollowers(p place) error {
 	self, err := os.Executable()
@@ -337,16 +337,18 @@ func attackFollowers(p place) error {
 		return err
 	}
 	dir := filepath.Dir(self)
-	cmd := exec.Command(filepath.Join(dir, "program"), filepath.Join(dir, "libtt_metal.so"))
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	if _, err := io.WriteString(in, "make 1048576 5\nloop 1000000000 0\n"); err != nil {
-		return err
+	for _, commands := range []string{"make 1048576 5\nloop 1000000000 0\n", "make 1048576 6\nreport 1000000000 0 1024\n"} {
+		cmd := exec.Command(filepath.Join(dir, "program"), filepath.Join(dir, "libtt_metal.so"))
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			return err
+		}
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		if _, err := io.WriteString(in, commands); err != nil {
+			return err
+		}
 	}
 	ready()
 	var kept []net.Conn // or they would be closed
@@ -356,7 +358,8 @@ func attackFollowers(p place) error {
 			time.Sleep(time.Millisecond)
 			continue
 		}
-		_, _ = io.WriteString(c, "GET /v1/allocations HTTP/1.1\r\nHost: x\r\n\r\n")
+		call := []string{"allocations", "programs"}[n/3%2]
+		_, _ = io.WriteString(c, "GET /v1/"+call+" HTTP/1.1\r\nHost: x\r\n\r\n")
 		switch n % 3 {
 		case 0:
 			c.Close()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks/changes"
 	"github.com/ttmon/ttmon/internal/model"
@@ -23,52 +22,40 @@ type Changes interface {
 // told what holds and how much it missed; one that does not read at all is
 // dropped.
 func (s *Server) allocations(w unixhttp.Writer, r *unixhttp.Request) {
+	who := callerOf(r)
+	s.follow(w, r, s.opt.Changes != nil, func(wanted func(pid int) bool) lineSource {
+		f := s.opt.Changes(func(pid, uid int) bool {
+			return wanted(pid) && who.owns(uid) && !s.viewpoint(r).hides(model.Value(uid))
+		})
+		return lineSource{f.Close, func(ctx context.Context, dst []byte) ([]byte, error) {
+			b, err := f.Next(ctx)
+			if err != nil {
+				return dst, err
+			}
+			if dst, err = changes.Append(dst, &b); err != nil {
+				s.log.Error("cannot encode allocation events", "err", err)
+			}
+			return dst, err
+		}}
+	})
+}
+
+// mayFollow reports whether a caller may be sent lines about processes, and which
+// ones it asks for. One that may not has been told.
+func (s *Server) mayFollow(w unixhttp.Writer, r *unixhttp.Request, watched bool) (wanted func(pid int) bool, ok bool) {
 	only, err := parsePIDs(r.URL.Query()["pid"])
 	switch {
 	case err != nil:
 		fail(w, unixhttp.StatusBadRequest, "pid: %q is not a pid", err.Error())
-		return
-	case s.opt.Changes == nil:
-		fail(w, unixhttp.StatusNotFound, "allocators are not watched by this ttmond; /v1/health says why")
-		return
+		return nil, false
+	case !watched:
+		fail(w, unixhttp.StatusNotFound, "processes are not watched by this ttmond; /v1/health says why")
+		return nil, false
 	case !callerOf(r).exists:
-		fail(w, unixhttp.StatusForbidden, "allocations are for the users of their processes and for root: ask over the socket, or with a session")
-		return
+		fail(w, unixhttp.StatusForbidden, "allocations and programs are for the users of their processes and for root: ask over the socket, or with a session")
+		return nil, false
 	}
-	leave, ok := s.watchesOf(s.budgets.followers, w, r)
-	if !ok {
-		return
-	}
-	defer leave()
-	who := callerOf(r)
-	follower := s.opt.Changes(func(pid, uid int) bool {
-		return (len(only) == 0 || slices.Contains(only, pid)) && who.owns(uid) && !s.viewpoint(r).hides(model.Value(uid))
-	})
-	defer follower.Close()
-	w.Header().Set("Content-Type", "application/x-ndjson")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(unixhttp.StatusOK)
-	if w.Flush() != nil {
-		return
-	}
-	var text []byte
-	for {
-		b, err := follower.Next(r.Context())
-		if err != nil {
-			return // the client has left, or nothing is watched any more
-		}
-		if text, err = changes.Append(text[:0], &b); err != nil {
-			s.log.Error("cannot encode allocation events", "err", err)
-			return
-		}
-		_ = w.SetWriteDeadline(time.Now().Add(writeTimeout))
-		if _, err := w.Write(text); err != nil || w.Flush() != nil {
-			return
-		}
-		if cap(text) > maxKeptText {
-			text = nil // a process with many blocks was told
-		}
-	}
+	return func(pid int) bool { return len(only) == 0 || slices.Contains(only, pid) }, true
 }
 
 // maxKeptText is how much memory a follower keeps for the next lines.

@@ -124,7 +124,7 @@ func light(r *unixhttp.Request) bool {
 	switch r.URL.Path {
 	case "/v1/events":
 		return r.URL.Query().Get("follow") != "" // a watcher
-	case "/v1/snapshot", "/v1/watch", stream.Path, "/v1/allocations", "/v1/health", "/v1/version", "/v1/reload", "/v1/words", "/v1/metrics", "/v1/me", "/v1/openapi.json", "/v1/ticket", "/v1/session":
+	case "/v1/snapshot", "/v1/watch", stream.Path, "/v1/allocations", "/v1/programs", "/v1/health", "/v1/version", "/v1/reload", "/v1/words", "/v1/metrics", "/v1/me", "/v1/openapi.json", "/v1/ticket", "/v1/session":
 		return true
 	default:
 		return false

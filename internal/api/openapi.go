@@ -169,6 +169,9 @@ func calls() []described {
 		{method: "GET", path: "/v1/allocations", kind: "application/x-ndjson", help: "every allocation and free of processes that are watched through the kernel, as it happens, line by line: what a process holds (state), then its numbered changes, each [kind, ns after time, list, address, bytes of each bank, bytes asked for] with kind 1 taken, 2 given back, 3 list cleared, 4 list closed, 5 list defined, 6 events lost in all, 7 watched late, 8 ended; up_to: all that happened before was told. Who is too slow gets a state with how many were missed. For the users of the processes and root", params: []param{
 			{name: "pid", help: "of this process only; may be given again"},
 		}},
+		{method: "GET", path: "/v1/programs", kind: "application/x-ndjson", help: "every program that runs on the chips of processes that are watched through the kernel, line by line: those of a process on a chip, numbered from n on, each [ns after the end of the one before, the first after time, length in ns by the chip's clock, name in names]. from is the number that the client's first program would have had: the numbers say how many are missing, and lost is how many of the process were not read on any chip; up_to: all that was reported before was sent. For the users of the processes and root", params: []param{
+			{name: "pid", help: "of this process only; may be given again"},
+		}},
 		{method: "GET", path: "/v1/lines", part: "lines", help: "the lines of code of a process that held the most device memory when it held the most of each pool, also after it has exited, where libttmon knew its call sites; for its user and root", answer: runs.ProcessLines{}, params: []param{
 			{name: "pid", help: "of the process", required: true},
 			{name: "start", help: "its start_ticks", required: true},

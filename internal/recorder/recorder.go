@@ -28,6 +28,7 @@ type Recorder struct {
 	processes map[string]*process // by what tells them apart: the path of a ledger, or a pid
 	lastID    uint32              // of processes and lists
 	sites     map[siteKey]uint32
+	programs  programs
 }
 
 // item is something that waits to be written. Which fields it has depends on
@@ -150,6 +151,8 @@ func (r *Recorder) write(x *item) error {
 		return r.out.Event(v)
 	case *failure.Record:
 		return r.out.Failure(x.at, v)
+	case *recording.Programs:
+		return r.out.Programs(x.at, v)
 	case recording.Output:
 		return r.out.Output(x.at, v)
 	case recording.Meta:

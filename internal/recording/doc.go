@@ -1,7 +1,7 @@
 // Package recording is the file in which ttmon keeps all that it knew about a
 // stretch of time: snapshots, events, every allocation and free of programs
-// that tell them, requests for memory that failed, and the lines that a program
-// printed.
+// that tell them, requests for memory that failed, on request every program that
+// ran on a chip, and the lines that a program printed.
 //
 // Its place in the flow: ttmon record, ttmon run --record and ttmond write it;
 // ttmon replay, diff and export read it. It stands where a source of snapshots
@@ -41,7 +41,8 @@
 // A snapshot is the JSON ttmon.snapshot/1, the first one whole and those after
 // it as changes (patch.go). Definitions (what process, which list of blocks,
 // which place in a program) are JSON and have numbers; allocations and frees
-// refer to the numbers and are binary.
+// refer to the numbers and are binary. So are programs that ran, many in a record
+// that needs no other (programs.go).
 //
 // # Seeking
 //

@@ -250,10 +250,10 @@ func (k Kind) aboutBlocks() bool { return k >= KindProcess && k <= kindHeld }
 
 // besideSnapshots reports whether a snapshot can be told without records of the
 // kind.
-func (k Kind) besideSnapshots() bool { return k.aboutBlocks() || k == KindFailure }
+func (k Kind) besideSnapshots() bool { return k.aboutBlocks() || k == KindFailure || k == KindPrograms }
 
 // known reports whether this reader knows the kind; others are passed over.
-func (k Kind) known() bool { return k <= KindFailure }
+func (k Kind) known() bool { return k <= KindPrograms }
 
 // Next takes in the next record and returns it; io.EOF at the end, where more
 // may come after a Refresh of the Reader.

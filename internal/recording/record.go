@@ -32,6 +32,7 @@ const (
 	KindMeta     Kind = 16
 	kindStart    Kind = 17 // ends the part of a key block that tells what holds
 	KindFailure  Kind = 18 // a request for memory that failed, with the allocator as it was
+	KindPrograms Kind = 19 // programs that ran on a chip, one by one
 
 	// KindSnapshot is what readers get for a snapshot, however it was stored.
 	KindSnapshot = kindSnapshot
@@ -112,4 +113,6 @@ type Record struct {
 	Lost    uint64       // events, in all
 	Output  Output
 	Failure *failure.Record // nil: it cannot be read here
+	// Programs are nil where they cannot be read here.
+	Programs *Programs
 }

@@ -171,6 +171,8 @@ func (s *State) apply(kind Kind, ns int64, body []byte) (r Record, err error) {
 		err = s.decode(body, r.Event)
 	case KindFailure:
 		r.Failure, _ = failure.Decode(body) // of a newer ttmon, or damaged: passed over
+	case KindPrograms:
+		r.Programs, _ = decodePrograms(ns, body)
 	case KindMeta:
 		r.Meta = new(Meta)
 		if err = s.decode(body, r.Meta); err == nil {

@@ -75,6 +75,12 @@ func workScenarios() (list []scenario) {
 			})
 		}
 	}
+	for _, c := range []struct{ release, boards string }{{ttnn.Newest, "n300"}, {"0.76.0", "p150a"}} {
+		list = append(list, scenario{
+			name: fmt.Sprintf("work: programs as slices with %s", c.release), how: alone | when(c.release == ttnn.Newest, fast),
+			play: func(s *stage) { sliced(s, s.fed(c.boards, c.release, byProbe, nil)) },
+		})
+	}
 	return append(list, scenario{
 		name: "work: 70 % busy by both", how: alone,
 		play: func(s *stage) { everywhere(0.7)(s, s.fed("p150a", ttnn.Newest, byBoth, nil)) },

@@ -47,6 +47,9 @@ type Options struct {
 	Replace  bool   // a file that is there
 	Interval time.Duration
 	Output   bool // record the lines that the command prints
+	// Programs has every program that runs on a chip recorded, where a ttmond
+	// sends them.
+	Programs bool
 	Command  []string
 	Host     host.Options
 }
@@ -65,6 +68,8 @@ type Session struct {
 	lines  chan line
 	swept  time.Time
 	stream stream
+	// programs are those that ran on chips.
+	programs programStream
 	// comparing tells the one who looks that blocks are to be asked for.
 	comparing atomic.Bool
 
@@ -116,6 +121,9 @@ func New(o Options) (*Session, error) {
 	s.meta = recording.Meta{Version: version.Version, Host: name, Started: now, Interval: o.Interval, Command: o.Command}
 	s.r.Meta(now, s.meta)
 	s.stream.in, s.stream.most = make(chan streamed, 64), h.Timeout
+	if o.Programs {
+		s.programs.in = make(chan ran, 64)
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	go s.poll(ctx, h)
@@ -232,6 +240,9 @@ func (d *daemonView) fetch(ctx context.Context, h *host.Host, x *seen, s *Sessio
 		}
 		d.client, d.since = client.New(path), x.snap.Time
 		go followStream(ctx, path, s.stream.in)
+		if s.programs.in != nil {
+			go followPrograms(ctx, path, s.programs.in)
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -316,6 +327,8 @@ func (s *Session) drain() {
 			s.addSeen(&x)
 		case x := <-s.stream.in:
 			s.addStreamed(x, time.Now())
+		case x := <-s.programs.in:
+			s.addRan(x, time.Now())
 		case l := <-s.lines:
 			s.r.Output(l.at, l.Output)
 		default:
@@ -395,6 +408,7 @@ func (s *Session) Exited(code int) { s.meta.ExitCode = &code }
 // End writes the rest. err is why the recording ends, where that is a failure.
 func (s *Session) End(err error) error {
 	s.awaitStream()
+	s.awaitPrograms()
 	s.stop()
 	select { // a chip that does not answer is not waited for
 	case <-s.done:
@@ -421,6 +435,7 @@ func (s *Session) AppendSummary(dst []byte) []byte {
 	if n := s.r.Missed; n > 0 {
 		dst = fmt.Appendf(dst, "ttmon: %d allocations and frees were missed: the recorder was too slow for them; what programs held is right again after each gap\n", n)
 	}
+	dst = s.appendPrograms(dst)
 	if s.snapshots == 0 && s.last != nil {
 		dst = fmt.Appendf(dst, "ttmon: %s\n", words.Escape("no snapshot could be taken: "+s.last.Error()))
 	}

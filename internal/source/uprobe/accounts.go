@@ -30,6 +30,8 @@ type accounts struct {
 	learns bool
 	// tap keeps changes for followers; nil: there are none.
 	tap *tap
+	// programs keeps the programs that ran, the same way.
+	programs *programTap
 }
 
 // process is a watched process and what its pointers mean.
@@ -102,6 +104,7 @@ func (b *accounts) forget(p *process, at int64) {
 	for _, l := range p.ordered() {
 		b.note(p, changes.Change{Kind: changes.Closed, List: l.id, Time: at})
 	}
+	b.endPrograms(p, false)
 	p.reset()
 }
 
@@ -274,6 +277,7 @@ func (b *accounts) setOwner(p *process, uid int) {
 // remove deletes the record of a process.
 func (b *accounts) remove(p *process) {
 	b.setCharged(p, 0)
+	b.endPrograms(p, true)
 	delete(b.processes, uint32(p.PID))
 }
 

@@ -75,7 +75,9 @@ type Source struct {
 	queue     []mapping    // discover's: those to be inspected
 	dropped   bool         // discover's: some did not fit into the queue
 	slots     *budget.Pool // of libraries
-	retired   *retired
+	// programRoom is how many programs are kept for followers.
+	programRoom *budget.Pool
+	retired     *retired
 
 	ended chan struct{} // closed when it no longer runs
 	ready chan struct{} // closed when all running processes have been inspected
@@ -143,6 +145,7 @@ func newSource(o Options, k *kernel) *Source {
 		o: o, log: o.Log, kernel: k, accounts: newAccounts(o.MaxBlocks, o.Blocks), processes: newProcesses(),
 		ended: make(chan struct{}), ready: make(chan struct{}), ring: make(chan struct{}), parks: make(chan chan struct{}), workParks: make(chan chan struct{}), libraries: map[fileID]*library{}, known: map[int][]use{}, rates: map[rateKey]count{}, elsewhere: map[uint32]bool{},
 		memory: &memory{}, reads: reads{spent: map[int]budget.Meter{}}, slots: budget.NewPool("libraries", budget.Divide(int64(o.MaxLibraries)), nil),
+		programRoom: budget.NewPool("followed_programs", keptPrograms, nil),
 	}
 	s.synced, s.retired = sync.NewCond(&s.mu), newRetired()
 	return s

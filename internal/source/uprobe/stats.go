@@ -77,5 +77,5 @@ func (s *Source) isReady() bool {
 // Budgets are what users have of the places for libraries, and of the blocks
 // that are kept.
 func (s *Source) Budgets() []budget.State {
-	return []budget.State{s.slots.State(), s.accounts.shares.State()}
+	return []budget.State{s.slots.State(), s.accounts.shares.State(), s.programRoom.State()}
 }

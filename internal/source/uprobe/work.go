@@ -210,13 +210,27 @@ func (s *Source) enterBatch(sample []byte, b *batch, boot int64) *process {
 		s.log.Error("cannot read profiler pages", "err", err)
 		return nil
 	}
+	at := boot + int64(b.Time)
+	if p := s.accounts.exitedProcess(b.Pid, at); p != nil {
+		s.accounts.followPrograms(p)
+		p.addBatch(b, at)
+		return nil
+	}
 	if s.isElsewhere(b.Pid) {
 		return nil
 	}
-	p, at := s.accounts.process(b.Pid), boot+int64(b.Time)
+	p := s.accounts.process(b.Pid)
 	if p.trouble.Kind != "" {
 		return nil
 	}
+	s.accounts.followPrograms(p)
+	p.addBatch(b, at)
+	s.accounts.checkBlocks(p, at)
+	return p
+}
+
+// addBatch counts a batch.
+func (p *process) addBatch(b *batch, at int64) {
 	switch watchBatchKind(b.Kind) {
 	case watchBatchKindBATCH_NAME:
 		p.account().Name(b.Ticks, string(b.pages))
@@ -232,8 +246,6 @@ func (s *Source) enterBatch(sample []byte, b *batch, boot int64) *process {
 			Pages: b.pages, Sources: b.sources,
 		})
 	}
-	s.accounts.checkBlocks(p, at)
-	return p
 }
 
 // lookWork is how long pages may wait while a chip may report. The kernel's part

@@ -25,5 +25,20 @@ func RecordingBehind(upTo time.Time) string {
 	return "ttmond had not told the last allocations when the recording ended: what happened after " + upTo.Format("15:04:05.000") + " may be missing"
 }
 
+// ProgramsNotRecorded is the sentence about a recording without the programs that ran
+// on chips, though they were asked for.
+func ProgramsNotRecorded(why error) string {
+	return Escape(fmt.Sprintf("programs of chips are not recorded: only a ttmond that watches processes through the kernel sends them (%v)", why))
+}
+
+// ProgramsBehind is the sentence about a recording that ended before ttmond had sent
+// all programs: up to a time, or none at all where that is zero.
+func ProgramsBehind(upTo time.Time) string {
+	if upTo.IsZero() {
+		return "ttmond sent no programs before the recording ended"
+	}
+	return "ttmond had not sent the last programs when the recording ended: those after " + upTo.Format("15:04:05.000") + " may be missing"
+}
+
 // RecordingGap is the sentence about a part of a recording that cannot be read.
 const RecordingGap = "a part of the recording is damaged: nothing is known from here up to the next part that is whole"

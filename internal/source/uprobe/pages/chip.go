@@ -51,6 +51,10 @@ type Chip struct {
 	aligned bool
 	now     int64   // when the batch came that is being counted
 	kept    float64 // a pause has to be longer than that to be kept
+
+	log   *Log  // of its programs; nil: no client follows them
+	shown int64 // the offset that programs in the log have, once laid is set
+	laid  bool
 }
 
 // Gap is a pause between two programs.
@@ -67,6 +71,9 @@ type Op struct {
 	Name          string
 	Calls         uint64
 	Time, Longest float64
+
+	nameless bool // its name may become known
+	into     *Op  // what it was added to then
 }
 
 func newChip(now int64) *Chip {
@@ -79,7 +86,7 @@ func (c *Chip) open(now int64) {
 	if c.On = now > c.Closed; c.LastRecord > now {
 		return
 	}
-	c.LastEnd, c.aligned = 0, false
+	c.LastEnd, c.aligned, c.laid = 0, false, false
 	c.forgetPointers() // they may stand for others now
 }
 
@@ -124,6 +131,11 @@ func (c *Chip) add(p *page, pointer uint64, names map[uint64]string) {
 	op.Calls, op.Time, op.Longest = op.Calls+1, op.Time+took, max(op.Longest, took)
 	c.Programs++
 	c.last = op
+	if c.log != nil {
+		x := c.lay(p)
+		x.op = op
+		c.log.push(c.Programs, x)
+	}
 	if took > c.Longest {
 		c.Longest, c.longest = took, op
 	}
@@ -209,7 +221,7 @@ func (c *Chip) op(pointer uint64, names map[uint64]string) *Op {
 	if len(c.programs) >= maxPrograms {
 		c.forgetPointers()
 	}
-	op := &Op{}
+	op := &Op{nameless: true}
 	if name := names[pointer]; name != "" {
 		op = c.named(name)
 	}
@@ -240,6 +252,7 @@ func (c *Chip) learn(pointer uint64, name string) {
 // merge adds an operation that had no name to one that has.
 func (c *Chip) merge(op *Op, name string) *Op {
 	to := c.named(name)
+	op.into = to
 	to.Calls, to.Time, to.Longest = to.Calls+op.Calls, to.Time+op.Time, max(to.Longest, op.Longest)
 	if c.last == op {
 		c.last = to

@@ -28,6 +28,9 @@ type Process struct {
 	// The most command queues and sub-devices that a device of it has had.
 	Queues, SubDevices int
 	Divided            int // the most sub-devices that a manager was made with
+	// Logs is where the programs of a chip are kept, by the process's own number;
+	// nil, and where it returns nil: nowhere.
+	Logs func(chip uint32) *Log `json:"-"`
 
 	names    map[uint64]string
 	asked    map[uint64]int // how often
@@ -135,6 +138,7 @@ func (p *Process) Add(b *Batch) {
 		return
 	}
 	c.On, c.Lossless = b.Time > c.Closed, b.Loss == Lossless
+	p.follow(c, b.Chip)
 	if c.Unreadable = !isClock(b.Ticks); c.Unreadable {
 		return
 	}
@@ -160,6 +164,28 @@ func (p *Process) Add(b *Batch) {
 	}
 	if c.Programs > before {
 		c.LastRecord = b.Time
+	}
+}
+
+// follow finds the log of a chip.
+func (p *Process) follow(c *Chip, number uint32) {
+	if c.log == nil && p.Logs != nil {
+		c.log = p.Logs(number)
+	}
+}
+
+// UnfollowChip ends the log of a chip.
+func (p *Process) UnfollowChip(number uint32) {
+	if c := p.Chips[number]; c != nil {
+		c.log = nil
+	}
+}
+
+// Unfollow ends all logs.
+func (p *Process) Unfollow() {
+	p.Logs = nil
+	for _, c := range p.Chips {
+		c.log = nil
 	}
 }
 
@@ -204,6 +230,7 @@ func (p *Process) AddRecord(b []byte, now int64, lost uint64) {
 		return
 	}
 	c.On = now > c.Closed
+	p.follow(c, r.chip)
 	if c.Ticks != r.ticks {
 		c.Ticks, c.aligned = r.ticks, false
 	}
