@@ -22,7 +22,7 @@ func newFailures(d *ttmond) *failures {
 	store := keep.Open(filepath.Join(d.cfg.StateDir, "failures"), keep.Limits{}, d.log)
 	o := gather.Options{Store: store, Ledgers: d.collector.collector.Ledgers, Latest: d.collector.feed.Latest, New: d.allocationFailed, LeftOut: d.failuresLeftOut}
 	if s := d.watcher.source; s != nil {
-		o.Probes = s.Failures
+		o.Probes, o.Failed = s.Failures, s.Failed()
 	}
 	return &failures{store: store, gatherer: gather.New(o)}
 }

@@ -30,6 +30,8 @@ type Options struct {
 	Store *keep.Store
 	// Probes takes what the probes saw since the last call; nil: there are none.
 	Probes func() []*failure.Record
+	// Failed receives when the probes have seen something; nil: there are none.
+	Failed <-chan struct{}
 	// Ledgers are those of the last sweep.
 	Ledgers func() []track.Process
 	// Latest is the last snapshot; nil: there is none yet.
@@ -81,27 +83,32 @@ func New(o Options) *Gatherer {
 }
 
 const (
-	// every is how often the probes are asked. A program that dies of a failure
-	// lives a little longer, and its ledger can be read in that time.
-	every = 100 * time.Millisecond
-	// sweeps is how many times as long passes until all ledgers are searched.
-	sweeps = 10
+	// probesPause is the least time between two reads of what the probes saw. A program
+	// that dies of a failure lives a little longer, and its ledger can be read in that
+	// time.
+	probesPause = 100 * time.Millisecond
+	// sweepEvery is how often all ledgers are searched.
+	sweepEvery = time.Second
 )
 
 // Run takes failures until ctx is done, and writes then what is not on disk yet.
+// It sleeps until the probes see a failure: most hosts never have one.
 func (g *Gatherer) Run(ctx context.Context) {
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	defer g.processes.Close()
 	defer g.o.Store.Flush()
-	for n := 0; ; n++ {
+	failed, resume := g.o.Failed, make(<-chan time.Time)
+	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-failed:
+			g.fromProbes()
+			failed, resume = nil, time.After(probesPause) // a program may fail all day
+		case <-resume:
+			failed = g.o.Failed
 		case <-tick.C:
-		}
-		g.fromProbes()
-		if n%sweeps == 0 {
 			g.fromLedgers()
 		}
 	}

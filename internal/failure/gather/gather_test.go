@@ -381,6 +381,26 @@ func TestRunFlushes(t *testing.T) {
 	}
 }
 
+// TestRunIsWoken: what the probes see is taken when they say so, each time.
+func TestRunIsWoken(t *testing.T) {
+	failed, taken := make(chan struct{}, 1), make(chan struct{})
+	d := newDesk(t)
+	d.Gatherer.o.Failed = failed
+	d.Gatherer.o.Probes = func() []*failure.Record { taken <- struct{}{}; return []*failure.Record{probed(1)} }
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); d.Run(ctx) }()
+	for range 3 {
+		failed <- struct{}{}
+		<-taken
+	}
+	cancel()
+	<-ended
+	if r := d.list(t, 1)[0]; r.Count != 3 {
+		t.Errorf("%d of 3 were taken", r.Count)
+	}
+}
+
 // TestFailuresOfProcess: a snapshot says of each process, and of those that have
 // exited, how often it failed; of one that is not watched, nothing.
 func TestFailuresOfProcess(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 const (
 	// mmapEvery is how long a record of a mapping may wait before it is read:
 	// importing ttnn takes a second, from its library to the first allocator.
-	mmapEvery = 50 * time.Millisecond
+	mmapEvery = 100 * time.Millisecond
 	// scanEvery is how often all processes are scanned where there are no such
 	// records.
 	scanEvery = 5 * time.Second

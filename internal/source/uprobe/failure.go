@@ -287,3 +287,17 @@ func (s *Source) Failures() []*failure.Record {
 	s.accounts.failures.list = nil
 	return list
 }
+
+// Failed receives when there are requests that failed. Failures returns them.
+func (s *Source) Failed() <-chan struct{} { return s.failed }
+
+// notifyFailures signals that requests have failed. With mu.
+func (s *Source) notifyFailures() {
+	if len(s.accounts.failures.list) == 0 {
+		return
+	}
+	select {
+	case s.failed <- struct{}{}:
+	default:
+	}
+}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
-	"github.com/cilium/ebpf/ringbuf"
 	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
 
@@ -45,9 +44,9 @@ func (e *ObstacleError) Unwrap() error { return e.Err }
 // kernel is the BPF program, loaded, with its maps.
 type kernel struct {
 	watchObjects
-	reader    *ringbuf.Reader // nil until there is something to watch
-	pages     *ringbuf.Reader // the same for what chips report
-	lifecycle []link.Link     // exec, exit, fork
+	reader    *ring       // nil until there is something to watch
+	pages     *ring       // the same for what chips report
+	lifecycle []link.Link // exec, exit, fork
 	// How often each ring was emptied.
 	turns, pageTurns uint32
 }

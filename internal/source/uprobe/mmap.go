@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -42,8 +43,10 @@ func isLibrary(file string) bool {
 // processes, from one ring per CPU.
 type mmapWatch struct {
 	rings []mmapRing
-	poll  int // an epoll of the rings, and of stop
-	stop  int // an eventfd
+	poll  int    // an epoll of the rings, and of stop
+	stop  int    // an eventfd
+	busy  bool   // the last read found records: there will be more
+	room  []byte // for the records of a ring
 }
 
 type mmapRing struct {
@@ -90,7 +93,7 @@ func watchMmap() (*mmapWatch, error) {
 			w.Close()
 			return nil, fmt.Errorf("mapping the kernel's records of mappings: %w", err)
 		}
-		w.rings = append(w.rings, mmapRing{fd, data})
+		w.rings = append(w.rings, mmapRing{fd: fd, data: data})
 		if err := w.poller(fd); err != nil {
 			w.Close()
 			return nil, err
@@ -122,8 +125,24 @@ func (w *mmapWatch) poller(fd int) error {
 
 // wait waits for a record, and then a little longer: libraries are loaded
 // many at a time, and one look is enough for all of them. On a host where no
-// program starts it costs nothing. It ends early when ctx is done.
+// program starts it costs nothing, and on one where programs start all the time no
+// system call. It ends early when ctx is done.
 func (w *mmapWatch) wait(ctx context.Context, more time.Duration) error {
+	if !w.busy {
+		if err := w.waitForRecord(ctx); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(more):
+		return nil
+	}
+}
+
+// waitForRecord waits until a ring has a record, or ctx is done.
+func (w *mmapWatch) waitForRecord(ctx context.Context) error {
 	defer w.interruptBy(ctx)()
 	var events [8]unix.EpollEvent
 	for ctx.Err() == nil {
@@ -135,12 +154,7 @@ func (w *mmapWatch) wait(ctx context.Context, more time.Duration) error {
 			return fmt.Errorf("waiting for new mappings: %w", err)
 		}
 	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(more):
-		return nil
-	}
+	return nil
 }
 
 // interruptBy lets the end of ctx interrupt the wait. What it returns undoes
@@ -201,24 +215,27 @@ func (w *mmapWatch) Close() {
 // read returns the libraries that were mapped since the last call. incomplete
 // says that records were lost.
 func (w *mmapWatch) read() (found []mapping, incomplete bool) {
-	for _, r := range w.rings {
-		more, lost := r.read()
+	w.busy = false
+	for i := range w.rings {
+		more, some, lost := w.rings[i].read(&w.room)
 		found = append(found, more...)
-		incomplete = incomplete || lost
+		w.busy, incomplete = w.busy || some, incomplete || lost
 	}
 	return found, incomplete
 }
 
-func (r *mmapRing) read() (found []mapping, lost bool) {
+// read returns the libraries in the ring's records; some says that there were
+// records.
+func (r *mmapRing) read(room *[]byte) (found []mapping, some, lost bool) {
 	control := (*unix.PerfEventMmapPage)(unsafe.Pointer(&r.data[0]))
 	ring := r.data[os.Getpagesize():]
 	head := atomic.LoadUint64(&control.Data_head)
 	tail := control.Data_tail
 	if head == tail {
-		return nil, false
+		return nil, false, false
 	}
 	// A record may wrap around the end of the ring: make it straight.
-	waiting := make([]byte, 0, head-tail)
+	waiting := slices.Grow((*room)[:0], int(head-tail))
 	for at := tail; at < head; {
 		from := at % uint64(len(ring))
 		n := min(head-at, uint64(len(ring))-from)
@@ -226,7 +243,9 @@ func (r *mmapRing) read() (found []mapping, lost bool) {
 		at += n
 	}
 	atomic.StoreUint64(&control.Data_tail, head)
-	return parseRecords(waiting)
+	*room = waiting
+	found, lost = parseRecords(waiting)
+	return found, true, lost
 }
 
 // Records of the kernel that are read.
@@ -250,7 +269,7 @@ func parseRecords(b []byte) (found []mapping, lost bool) {
 		switch {
 		case kind == recordLost:
 			lost = true
-		case kind == recordMmap2 && len(record) > recordMmap2Head+8:
+		case kind == recordMmap2 && len(record) > recordMmap2Head+8 && bytes.Contains(record[recordMmap2Head:], []byte(libraryName)):
 			if m := parseMmap2(record); isLibrary(m.path) {
 				found = append(found, m)
 			}

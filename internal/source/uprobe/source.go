@@ -82,6 +82,8 @@ type Source struct {
 	ended chan struct{} // closed when it no longer runs
 	ready chan struct{} // closed when all running processes have been inspected
 	ring  chan struct{} // closed when the ring is open
+	// failed has an element when requests have failed that were not taken yet.
+	failed chan struct{}
 	// They stop the reader of events, and that of pages, until the channel sent closes.
 	parks, workParks chan chan struct{}
 
@@ -143,7 +145,7 @@ func newSource(o Options, k *kernel) *Source {
 	}
 	s := &Source{
 		o: o, log: o.Log, kernel: k, accounts: newAccounts(o.MaxBlocks, o.Blocks), processes: newProcesses(),
-		ended: make(chan struct{}), ready: make(chan struct{}), ring: make(chan struct{}), parks: make(chan chan struct{}), workParks: make(chan chan struct{}), libraries: map[fileID]*library{}, known: map[int][]use{}, rates: map[rateKey]count{}, elsewhere: map[uint32]bool{},
+		ended: make(chan struct{}), ready: make(chan struct{}), ring: make(chan struct{}), failed: make(chan struct{}, 1), parks: make(chan chan struct{}), workParks: make(chan chan struct{}), libraries: map[fileID]*library{}, known: map[int][]use{}, rates: map[rateKey]count{}, elsewhere: map[uint32]bool{},
 		memory: &memory{}, reads: reads{spent: map[int]budget.Meter{}}, slots: budget.NewPool("libraries", budget.Divide(int64(o.MaxLibraries)), nil),
 		programRoom: budget.NewPool("followed_programs", keptPrograms, nil),
 	}
@@ -215,11 +217,11 @@ func (s *Source) openRing() error {
 	if s.kernel.reader != nil {
 		return nil
 	}
-	r, err := ringbuf.NewReader(s.kernel.Events)
+	r, err := openRing(s.kernel.Events, min(wakeBytes, int(s.kernel.Events.MaxEntries())/4))
 	if err != nil {
 		return fmt.Errorf("opening the ring of events: %w", err)
 	}
-	if s.kernel.pages, err = ringbuf.NewReader(s.kernel.Work); err != nil {
+	if s.kernel.pages, err = openRing(s.kernel.Work, int(s.kernel.Work.MaxEntries())/8); err != nil {
 		r.Close()
 		return fmt.Errorf("opening the ring of pages: %w", err)
 	}
@@ -243,7 +245,7 @@ func (s *Source) wake() bool {
 	if !s.ringOpen() {
 		return false
 	}
-	_ = s.kernel.reader.Flush()
+	s.kernel.reader.Flush()
 	return true
 }
 
@@ -275,10 +277,12 @@ func (s *Source) read(ctx context.Context) error {
 	var record ringbuf.Record
 	wait := pollIdle
 	for {
-		s.kernel.reader.SetDeadline(time.Now().Add(wait))
-		n, err := s.readAll(&record)
+		n, err := 0, s.kernel.reader.wait(wait)
+		if err == nil {
+			n, err = s.readAll(&record)
+		}
 		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, ringbuf.ErrFlushed):
+		case errors.Is(err, os.ErrDeadlineExceeded): // the ring is empty
 		case ctx.Err() != nil:
 			return ctx.Err()
 		default:
@@ -310,6 +314,7 @@ func (s *Source) readAll(record *ringbuf.Record) (n int, err error) {
 				t.caughtUp(n, began)
 			}
 			s.learnNewChips(time.Now())
+			s.notifyFailures()
 			s.served.Store(max(s.served.Load(), asked))
 			s.synced.Broadcast()
 			s.mu.Unlock()
@@ -356,7 +361,7 @@ func (s *Source) park() (resume func()) {
 func (s *Source) parkReader(reader chan chan struct{}, parked chan struct{}) bool {
 	for {
 		if s.wake() {
-			_ = s.kernel.pages.Flush()
+			s.kernel.pages.Flush()
 		}
 		select {
 		case reader <- parked:
@@ -408,7 +413,7 @@ func (s *Source) Sync() {
 	if !s.wake() {
 		return // no probe is set yet: nothing can have happened
 	}
-	_ = s.kernel.pages.Flush()
+	s.kernel.pages.Flush()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.served.Load() < want || s.workServed.Load() < work {

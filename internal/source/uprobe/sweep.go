@@ -49,6 +49,9 @@ func (s *Source) sweep(ctx context.Context) error {
 }
 
 func (s *Source) sweepOnce(now time.Time) {
+	if s.isIdle() {
+		return
+	}
 	table := map[uint32]watchProcess{} // by number in our namespace
 	numbers := map[uint32]uint32{}     // in the kernel's
 	var number uint32
@@ -102,6 +105,14 @@ func (s *Source) sweepOnce(now time.Time) {
 	s.sweepHosts(now)
 	s.learnChips(now)
 	s.dropGone()
+}
+
+// isIdle reports whether no process is known that could hit a probe: before the ring
+// is open none is set.
+func (s *Source) isIdle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.ringOpen() && len(s.accounts.processes) == 0 && len(s.libraries) == 0
 }
 
 // setLost notes that so many events of a process were lost.

@@ -131,11 +131,13 @@ func (s *Source) readWork(ctx context.Context) error {
 	var record ringbuf.Record
 	var to batch
 	for {
+		err := s.kernel.pages.wait(s.workWait())
 		asked := s.workRequested.Load()
-		s.kernel.pages.SetDeadline(time.Now().Add(s.workWait()))
-		err := s.readPages(&record, &to)
+		if err == nil {
+			err = s.readPages(&record, &to)
+		}
 		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, ringbuf.ErrFlushed):
+		case errors.Is(err, os.ErrDeadlineExceeded): // the ring is empty
 		case ctx.Err() != nil:
 			return ctx.Err()
 		default:
