@@ -14,6 +14,7 @@ type Feed struct {
 	latest atomic.Pointer[tick]
 	first  sync.Once
 	empty  *tick
+	room   atomic.Int64 // bytes of the last snapshot that was encoded
 }
 
 // tick is one published snapshot.
@@ -21,6 +22,7 @@ type tick struct {
 	seq  uint64
 	snap *model.Snapshot // nil in the one before the first
 	next chan struct{}   // closed when there is a newer one
+	room *atomic.Int64   // the feed's
 
 	mu      sync.Mutex
 	encoded map[viewpoint][]byte
@@ -29,9 +31,17 @@ type tick struct {
 }
 
 // Publish makes s the latest snapshot. It must not change any more.
-func (f *Feed) Publish(s *model.Snapshot) {
+func (f *Feed) Publish(s *model.Snapshot) { f.PublishEncoded(s, nil) }
+
+// PublishEncoded is Publish where the JSON of all of s is known already: body,
+// which must not change any more; nil: it is not.
+func (f *Feed) PublishEncoded(s *model.Snapshot, body []byte) {
 	old := f.current()
-	f.latest.Store(&tick{seq: old.seq + 1, snap: s, next: make(chan struct{})})
+	t := &tick{seq: old.seq + 1, snap: s, next: make(chan struct{}), room: &f.room}
+	if body != nil {
+		t.encoded = map[viewpoint][]byte{{}: body}
+	}
+	f.latest.Store(t)
 	close(old.next)
 }
 
@@ -43,7 +53,7 @@ func (f *Feed) current() *tick {
 		return t
 	}
 	f.first.Do(func() {
-		f.empty = &tick{next: make(chan struct{})}
+		f.empty = &tick{next: make(chan struct{}), room: &f.room}
 		f.latest.CompareAndSwap(nil, f.empty)
 	})
 	return f.latest.Load()
@@ -60,7 +70,9 @@ func (t *tick) encode(v viewpoint) []byte {
 	defer t.mu.Unlock()
 	b, ok := t.encoded[v]
 	if !ok {
-		b = wire.Append(nil, v.filter(t.snap))
+		room := t.room.Load()
+		b = wire.Append(make([]byte, 0, room+room/16), v.filter(t.snap)) // growing costs more than encoding
+		t.room.Store(int64(len(b)))
 		if t.encoded == nil {
 			t.encoded = map[viewpoint][]byte{}
 		}

@@ -24,7 +24,9 @@ type Host interface {
 
 // Sink takes what a host gives.
 type Sink interface {
-	Snapshot(s *model.Snapshot)
+	// Snapshot takes a snapshot, which must not change any more. body is its JSON
+	// where the host has it, which then must not change either; nil: it has not.
+	Snapshot(s *model.Snapshot, body []byte)
 	// Events returns when they are kept.
 	Events(ctx context.Context, list []eventlog.Event)
 	// Resume is the last event that is kept. It waits until that is known.

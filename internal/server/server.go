@@ -142,6 +142,7 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 	hups := daemon.Hangups()
 	g.Go(func() error { return daemon.AwaitReloads(ctx, hups, s.log, s.reload) })
 	g.Go(func() error { return daemon.Trim(ctx) })
+	g.Go(func() error { return daemon.AdjustCores(ctx) })
 	ready()
 	return g.Wait()
 }
@@ -176,12 +177,14 @@ func (s *Server) socket() (l net.Listener, unlock func(), err error) {
 }
 
 // Snapshot implements Sink.
-func (s *Server) Snapshot(snap *model.Snapshot) {
+func (s *Server) Snapshot(snap *model.Snapshot, body []byte) {
 	if s.vendor != nil {
-		snap = s.vendor.Add(snap)
+		snap, body = s.vendor.Add(snap), nil
 	}
-	snap.Alerts = s.firing()
-	s.feed.Publish(snap)
+	if firing := s.firing(); len(firing) > 0 || len(snap.Alerts) > 0 {
+		snap.Alerts, body = firing, nil
+	}
+	s.feed.PublishEncoded(snap, body)
 }
 
 // Events implements Sink.

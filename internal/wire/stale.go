@@ -28,7 +28,7 @@ func AppendStale(dst []byte, s *Stale, indent bool) []byte {
 
 // DecodeStale reads what AppendStale wrote.
 func DecodeStale(data []byte) (*Stale, error) {
-	t, err := parse(data)
+	t, err := parse(data, nil)
 	if err != nil {
 		return nil, fmt.Errorf("reading what is stale: %w", err)
 	}

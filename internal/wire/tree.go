@@ -35,11 +35,15 @@ type parser struct {
 	at int
 }
 
-func parse(text []byte) (tree, error) {
+// parse parses text into room, which may be nil.
+func parse(text []byte, room []node) (tree, error) {
 	if len(text) > 1<<30 {
 		return tree{}, fmt.Errorf("%d bytes are too many", len(text))
 	}
-	p := parser{tree: tree{text: text, nodes: make([]node, 0, len(text)/16+8)}}
+	if room == nil {
+		room = make([]node, 0, len(text)/16+8)
+	}
+	p := parser{tree: tree{text: text, nodes: room[:0]}}
 	p.blank()
 	if !p.value(-1, -1, 0) {
 		return tree{}, fmt.Errorf("%w at byte %d", errSyntax, p.at)

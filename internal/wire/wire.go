@@ -50,11 +50,23 @@ func AppendIndented(dst []byte, s *model.Snapshot) []byte {
 // Decode reads a snapshot back. Fields it does not know are passed over, those
 // that are not there are absent: a client and a daemon of different age still
 // understand each other.
-func Decode(data []byte) (*model.Snapshot, error) {
-	t, err := parse(data)
+func Decode(data []byte) (*model.Snapshot, error) { return new(Decoder).Decode(data) }
+
+// Decoder decodes one snapshot after the other, in the same memory. The zero
+// Decoder is ready.
+type Decoder struct{ nodes []node }
+
+// Decode is as the function. The snapshot has nothing of the decoder's, nor of
+// data.
+func (o *Decoder) Decode(data []byte) (*model.Snapshot, error) {
+	if cap(o.nodes) > len(data)+1024 {
+		o.nodes = nil // one large snapshot must not stay
+	}
+	t, err := parse(data, o.nodes)
 	if err != nil {
 		return nil, fmt.Errorf("reading a snapshot: %w", err)
 	}
+	o.nodes = t.nodes
 	d := decoder{tree: t}
 	s := new(model.Snapshot)
 	snapshot(&d, s)

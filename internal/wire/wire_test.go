@@ -60,6 +60,29 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// TestDecoderInTurn: what a decoder read before is in no later snapshot, whichever of
+// them is larger.
+func TestDecoderInTurn(t *testing.T) {
+	var d wire.Decoder
+	for _, name := range []string{"one", "galaxy", "none", "troubles", "four", "nodriver", "galaxy"} {
+		t.Run(name, func(t *testing.T) {
+			data := wire.Append(nil, samples[name]())
+			want, err := wire.Decode(data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := d.Decode(data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			clear(data) // nothing of it is in the snapshot
+			if diff := cmp.Diff(want, got, figures); diff != "" {
+				t.Errorf("-alone +in turn:\n%s", diff)
+			}
+		})
+	}
+}
+
 // Whatever the model holds is in the contract: a field added there and
 // forgotten here does not survive the trip.
 func TestEveryFieldTravels(t *testing.T) {

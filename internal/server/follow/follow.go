@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -52,6 +53,7 @@ type Host struct {
 	// What the loop of snapshots alone uses: the last one, and which ttmond made it.
 	last     *model.Snapshot
 	instance string
+	decoder  wire.Decoder
 }
 
 // New returns the host of the ttmond at a socket.
@@ -214,13 +216,16 @@ func (h *Host) handleFrame(ctx context.Context, kind stream.Kind, frame []byte, 
 		}
 		h.state.Store(st)
 	case stream.KindSnapshot:
-		s, err := wire.Decode(frame)
+		s, err := h.decoder.Decode(frame)
 		if err != nil {
 			return fmt.Errorf("reading a snapshot of ttmond: %w", err)
 		}
-		s.Source = model.Daemon
+		body := slices.Clone(frame) // as it is, for the journal and the page
+		if s.Source != model.Daemon {
+			s.Source, body = model.Daemon, nil
+		}
 		h.bridge(ctx, s, hello.Instance, sink)
-		sink.Snapshot(s)
+		sink.Snapshot(s, body)
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (h *Host) Run(ctx context.Context, sink server.Sink) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		sink.Snapshot(s)
+		sink.Snapshot(s, nil)
 		if list := watcher.Next(s); len(list) > 0 {
 			sink.Events(ctx, list)
 		}
