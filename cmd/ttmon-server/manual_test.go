@@ -40,7 +40,7 @@ func sections(*cobra.Command) []clidocs.Section {
 		}},
 		{Title: "ENVIRONMENT", Terms: []clidocs.Term{
 			{Name: "GOMEMLIMIT", Meaning: "how much memory it should get along with"},
-			{Name: "GOMAXPROCS", Meaning: "how many cores it uses at once (default: 2, or fewer if there are fewer)"},
+			{Name: "GOMAXPROCS", Meaning: "how many cores it uses at once (default: 1, and 2 while it is busy)"},
 		}},
 		{Title: "FILES", Terms: []clidocs.Term{
 			{Name: p.Config, Meaning: "the configuration"},

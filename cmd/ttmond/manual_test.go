@@ -46,7 +46,7 @@ func sections(*cobra.Command) []clidocs.Section {
 		{Title: "ENVIRONMENT", Terms: []clidocs.Term{
 			{Name: "NOTIFY_SOCKET, LISTEN_FDS", Meaning: "set by systemd, which is told when ttmond is ready and keeps its sockets over a restart"},
 			{Name: "GOMEMLIMIT", Meaning: "how much memory it should get along with"},
-			{Name: "GOMAXPROCS", Meaning: "how many cores it uses at once (default: 2, or fewer if there are fewer)"},
+			{Name: "GOMAXPROCS", Meaning: "how many cores it uses at once (default: 1, and 2 while it is busy)"},
 		}},
 		{Title: "FILES", Terms: []clidocs.Term{
 			{Name: "/etc/ttmon/ttmond.toml", Meaning: "the configuration of root's"},

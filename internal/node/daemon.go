@@ -187,6 +187,7 @@ func (d *ttmond) run(ctx context.Context) error {
 		hups := daemon.Hangups()
 		g.Go(func() error { return daemon.AwaitReloads(users, hups, d.log, d.reload) })
 		g.Go(func() error { return daemon.Trim(users) })
+		g.Go(func() error { return daemon.AdjustCores(users) })
 	}
 	d.announce()
 	g.Go(func() error { return d.notifyReady(life) })

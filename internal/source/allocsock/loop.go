@@ -3,6 +3,7 @@ package allocsock
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 	"unsafe"
 
@@ -58,7 +59,7 @@ func (s *Server) wait(events []unix.EpollEvent) (int, error) {
 		switch {
 		case timeout == 0:
 			n, err = epollNow(s.epoll, events)
-		case timeout > 0 && timeout <= maxPause && s.nap:
+		case timeout > 0 && timeout <= maxPause && runtime.GOMAXPROCS(0) > 1: // or others have to wait
 			n, err = epollNap(s.epoll, events, timeout)
 		default:
 			n, err = epollWait(s.epoll, events, timeout)

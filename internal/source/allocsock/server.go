@@ -86,7 +86,6 @@ type Server struct {
 	turnOf    []*user // to be served in this turn
 	pause     time.Duration
 	lastSweep time.Time
-	nap       bool      // short waits keep our place in Go's scheduler: others have one, too
 	acceptAt  time.Time // when to accept again after running out of descriptors
 	unstored  []*conn   // wait to be stored by the service manager
 	storeAt   time.Time
@@ -197,7 +196,6 @@ func (s *Server) Run(ctx context.Context) error {
 	// The loop measures the processor time of its thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	s.nap = runtime.GOMAXPROCS(0) > 1
 	s.stopping.Store(false)
 	s.closing = make(chan struct{})
 	var waking sync.WaitGroup
