@@ -95,6 +95,9 @@ func (r *Reader) Process(pid int) (*Process, error) {
 	return next, nil
 }
 
+// Size is the size of the address space in bytes, when stat was last read.
+func (p *Process) Size() uint64 { return p.stat.Size }
+
 // Refresh brings the name and the parent of a process up to date, once per
 // sweep.
 func (r *Reader) Refresh(p *Process) error {

@@ -19,6 +19,8 @@ type Stat struct {
 	CPU     uint64 // utime + stime, of living and joined threads
 	Threads int
 	Start   uint64 // after boot
+	// Size is the size of its address space in bytes: mapping something changes it.
+	Size uint64
 	// Stack is where its stack begins: an exec makes another one. 0 where the
 	// kernel does not say.
 	Stack uint64
@@ -86,6 +88,8 @@ func ParseStat(b []byte) (s Stat, err error) {
 			dst = &threads
 		case 22:
 			dst = &s.Start
+		case 23:
+			dst = &s.Size
 		case 28:
 			dst = &s.Stack
 		case 52:

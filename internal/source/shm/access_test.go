@@ -181,9 +181,14 @@ func TestBeginsToDrive(t *testing.T) {
 		t.Fatalf("before: %s", got)
 	}
 	s.r.procs[p.PID].mapsFor = time.Millisecond
+	if age := s.r.procs[p.PID].mapsAge(); age != mapsAge {
+		t.Errorf("what it maps is believed for %v while its address space is the same, want %v", age, mapsAge)
+	}
+	s.r.procs[p.PID].mapsSize++
 	if age := s.r.procs[p.PID].mapsAge(); age != time.Second {
 		t.Errorf("what it maps is believed for %v, want a thousand times what reading it took", age)
 	}
+	s.r.procs[p.PID].mapsSize--
 	s.do(p, "map "+node(s))
 	s.r.procs[p.PID].mapsFor = 0
 	s.read(p)

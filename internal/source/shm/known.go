@@ -135,18 +135,26 @@ func (r *Reader) dropExited() {
 
 // mapsAge is how long the mappings of p are cached. A user of a device that
 // does not drive it yet may start to at any moment, and hold memory then: its
-// mappings are read again as soon as that costs no more than a thousandth of
-// the time.
+// mappings are read again when its address space has another size, as soon as
+// that costs no more than a thousandth of the time.
 func (p *process) mapsAge() time.Duration {
-	if p.user && p.mapsErr == nil && p.maps.lib.path == "" && !p.maps.drives {
+	if p.mayStart() && p.Size() != p.mapsSize {
 		return min(mapsAge, 1000*p.mapsFor)
 	}
 	return mapsAge
 }
 
+// mayStart reports whether p has a device open that it does not drive yet.
+func (p *process) mayStart() bool {
+	return p.user && p.mapsErr == nil && p.maps.lib.path == "" && !p.maps.drives
+}
+
 // refreshOldMaps reads the mappings of processes again when they are too old.
 func (r *Reader) refreshOldMaps() {
 	for _, p := range r.procs {
+		if p.mayStart() {
+			_ = r.processes.Refresh(p.Process)
+		}
 		if r.now.Sub(p.mapsAt) >= p.mapsAge() {
 			_ = r.processes.Refresh(p.Process) // an exit is noticed elsewhere
 			r.ensureMaps(p)

@@ -20,6 +20,8 @@ type process struct {
 	mapsErr error // EACCES, or hostfs.ErrTimeout; then maps is empty
 	mapsAt  time.Time
 	mapsFor time.Duration // how long it took to read
+	// mapsSize is the size of the address space before they were read.
+	mapsSize uint64
 
 	shm    inode // of its /dev/shm; zero if it could not be reached
 	shmErr error
@@ -71,6 +73,7 @@ func (p *process) closePIDFD() {
 // readMaps reads which regions a process maps, and its tt-metal library.
 func (r *Reader) readMaps(p *process) {
 	began := time.Now()
+	p.mapsSize = p.Size()
 	list, err := r.processes.ReadMaps(p.Process)
 	p.maps, p.mapsErr, p.mapsAt, p.mapsFor = mappingsOf(list), err, r.now, time.Since(began)
 }
