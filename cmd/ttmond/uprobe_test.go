@@ -26,9 +26,31 @@ func startAllocating(t *testing.T, enter ...string) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := append(append([]string{}, enter...), name, library)
+	return startReady(t, append(append([]string{}, enter...), name, library))
+}
+
+// startReady starts a program and waits until it has loaded its library.
+func startReady(t testing.TB, line []string) *client {
+	t.Helper()
 	c := startClient(t, line[0], line[1:]...)
 	_, _ = c.out.ReadString('\n') // "ready"
+	return c
+}
+
+// startWatched is startAllocating for a program that is watched from its start,
+// however busy the machine is: another one has had the probes set.
+func (h *host) startWatched() *client {
+	h.t.Helper()
+	name, library, err := programs.Allocating(h.t.TempDir())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var c *client
+	for range 2 {
+		c = startReady(h.t, []string{name, library})
+		path := fmt.Sprintf("/v1/processes/%d/blocks", c.pid())
+		h.await("the program to be watched", func() bool { status, _ := h.get(path); return status == http.StatusOK })
+	}
 	return c
 }
 
@@ -49,9 +71,8 @@ func TestBlocksSurviveTakeover(t *testing.T) {
 	if st := h.watchState(); st["state"] != "on" {
 		t.Skipf("the kernel does not let us watch: %v", st["reason"])
 	}
-	c := startAllocating(t)
+	c := h.startWatched()
 	path := fmt.Sprintf("/v1/processes/%d/blocks", c.pid())
-	h.await("the program to be watched", func() bool { status, _ := h.get(path); return status == http.StatusOK })
 	c.do("make %d 5", 1<<20)
 	c.do("take 64")
 	for range 3 {
@@ -86,9 +107,7 @@ func TestWaits(t *testing.T) {
 			if st["waits"] != c.waits {
 				t.Errorf("health: %v", st)
 			}
-			p := startAllocating(t)
-			path := fmt.Sprintf("/v1/processes/%d/blocks", p.pid())
-			h.await("the program to be watched", func() bool { status, _ := h.get(path); return status == http.StatusOK })
+			p := h.startWatched()
 			for _, step := range []string{"make 1048576 5", "queue 100", "report 1 0 1", "enqueue 7 100"} {
 				p.do(step)
 			}

@@ -169,8 +169,12 @@ func TestSelftestLeavesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			user := newHome(t, 0)
 			python := tt.python(t.TempDir())
+			timeout := "40s"
+			if len(tt.notes) == 0 {
+				timeout = "5m" // it succeeds, however busy the machine is
+			}
 			user.leavesNothing(t, h, func() {
-				args := append(user.env(), filepath.Join(bin, "ttmon"), "selftest", "--json", "--direct", "--yes", "--timeout", "40s", "--python", python)
+				args := append(user.env(), filepath.Join(bin, "ttmon"), "selftest", "--json", "--direct", "--yes", "--timeout", timeout, "--python", python)
 				got := runProgram(t, h, "env", args...)
 				r := selftested(t, got)
 				if wrong := wrongRows(r); len(wrong) > 0 {

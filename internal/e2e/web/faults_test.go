@@ -10,11 +10,20 @@ import (
 	"github.com/ttmon/ttmon/internal/sim"
 )
 
-// do runs lines of ctl.
+// do runs lines of ctl. A module can be removed when ttmond's chip readers have
+// closed their device nodes.
 func (n *node) do(lines []string) {
 	n.Helper()
 	for _, line := range lines {
-		n.ctl(faults.Arguments(line)...)
+		for end := time.Now().Add(timeout); ; time.Sleep(50 * time.Millisecond) {
+			_, err := n.host.Ctl(faults.Arguments(line)...)
+			if err == nil {
+				break
+			}
+			if !strings.Contains(err.Error(), "is in use") || time.Now().After(end) {
+				n.Fatalf("ctl %s: %v", line, err)
+			}
+		}
 	}
 }
 

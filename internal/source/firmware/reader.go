@@ -112,13 +112,13 @@ func (s *Source) follow(jobs []job, reader Reader) {
 		s.mu.Unlock()
 		break
 	}
+	if late {
+		reader.Kill() // before Close returns: the program may end then
+	}
 	s.mu.Lock()
 	s.running--
 	s.mu.Unlock()
 	s.wait.Done()
-	if late {
-		reader.Kill()
-	}
 	reader.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -148,3 +148,38 @@ func TestStoppedProcess(t *testing.T) {
 	}
 	s.Close()
 }
+
+// stalledReader never answers, and takes a moment to be killed.
+type stalledReader struct{ killed chan struct{} }
+
+func (r *stalledReader) PID() int { return 1<<22 + 2 }
+func (r *stalledReader) Wait()    { <-r.killed }
+
+func (r *stalledReader) Kill() {
+	time.Sleep(20 * time.Millisecond)
+	close(r.killed)
+}
+
+func (r *stalledReader) Next(time.Time) (string, chipread.Response, error) {
+	return "hc", chipread.Response{}, firmware.ErrLate
+}
+
+// When Close has returned every reader that does not answer is killed: it would keep
+// its device node open after ttmond has ended.
+func TestCloseKillsStalledReaders(t *testing.T) {
+	reader := &stalledReader{make(chan struct{})}
+	s := firmware.New(firmware.Options{
+		Root: hostfs.At(t.TempDir()), Mode: firmware.Table, Superuser: true,
+		Start: func([]chipread.Request) (firmware.Reader, error) { return reader, nil },
+	})
+	s.Sample("2.10.0", []firmware.Seen{{Device: &model.Device{BusID: stops, Arch: model.Wormhole, State: model.StateOK}}})
+	if s.Started() != 1 {
+		t.Fatalf("%d readers", s.Started())
+	}
+	s.Close()
+	select {
+	case <-reader.killed:
+	default:
+		t.Error("a reader that does not answer is left")
+	}
+}

@@ -279,7 +279,7 @@ func (l *library) export(id fileID, at map[int]uint64) handedLibrary {
 // libraries, on a disk that is slow.
 func (h *handedLibrary) restore(s *Source, f *os.File) *library {
 	if len(h.Probes) == 0 && h.Err == "" {
-		l := s.readLibrary(f, h.Path, h.UID)
+		l, _ := s.readLibrary(f, h.Path, h.UID)
 		l.armed, l.onHost, l.learned = h.Armed, h.OnHost, h.Learned
 		return l
 	}

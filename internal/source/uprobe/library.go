@@ -98,11 +98,11 @@ func emptyLibrary(f *os.File, path string, uid int) *library {
 	}
 }
 
-// newLibrary finds the functions in a file. It is not watched yet. blocked is a
-// read of it that does not end.
-func newLibrary(f *os.File, path string, uid int) (l *library, blocked *hostfs.Batch) {
+// newLibrary finds the functions in a file, by some time. It is not watched yet.
+// blocked is a read of it that does not end.
+func newLibrary(f *os.File, path string, uid int, by time.Time) (l *library, blocked *hostfs.Batch) {
 	l = emptyLibrary(f, path, uid)
-	r, err := newGuardedReader(f, time.Now().Add(libraryTimeout))
+	r, err := newGuardedReader(f, by)
 	if err != nil {
 		l.err = err
 		return l, nil

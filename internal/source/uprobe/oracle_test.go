@@ -14,7 +14,7 @@ import (
 // watch starts a source for a test.
 func watch(t *testing.T, o Options) *Source {
 	t.Helper()
-	o.fresh = time.Minute // the machine may be busy
+	o.fresh, o.libraryTimeout = time.Minute, time.Minute // the machine may be busy
 	s, err := Open(o)
 	if o, ok := errors.AsType[*ObstacleError](err); ok && o.Obstacle != OtherObstacle {
 		t.Skipf("the kernel does not let us watch: %v", err)
@@ -50,6 +50,11 @@ func start(t *testing.T, s *Source, o ttnn.Options) *ttnn.Job {
 		}
 	})
 	eventually(t, "the program is watched", func() bool { _, ok := s.Find(j.PID); return ok })
+	for _, silent := range s.Claims().Silent {
+		if silent.Process.PID == j.PID {
+			t.Fatalf("the program is not watched: %+v", silent.Why)
+		}
+	}
 	return j
 }
 

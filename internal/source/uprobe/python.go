@@ -105,7 +105,7 @@ func (s *Source) pythonAt(p *proc.Process, m mapping) (uint64, error) {
 			return 0, err
 		}
 		began := time.Now()
-		r, err := newGuardedReader(f, began.Add(libraryTimeout))
+		r, err := newGuardedReader(f, began.Add(s.o.libraryTimeout))
 		if err != nil {
 			return 0, err
 		}

@@ -146,7 +146,7 @@ func (s *Source) watchFile(path string) error {
 		}
 		_, _, err := s.library(o.file, path, uid, user{})
 		return err
-	case <-time.After(libraryTimeout):
+	case <-time.After(s.o.libraryTimeout):
 		go func() { (<-done).file.Close() }()
 		return fmt.Errorf("opening %s: %w", path, os.ErrDeadlineExceeded)
 	}

@@ -18,10 +18,6 @@ import (
 // read once and costs three descriptors, so both come out of a share of the
 // user.
 
-// libraryTimeout is how long a library may take to be read, and then to get its
-// probes; a tenth of a second is usual.
-const libraryTimeout = 5 * time.Second
-
 // Time that an ordinary user's libraries may take to be read and to get their
 // probes: readBurst at once, and then a part of the time that passes. The kernel
 // waits for all processors when a probe is set or taken out.
@@ -155,8 +151,14 @@ func (s *Source) find(id fileID, by user) *library {
 // makeLibrary reads a file, which is the library's, and sets the probes. Setting them takes the kernel
 // as long as the disk takes for the code.
 func (s *Source) makeLibrary(f *os.File, path string, uid int) (*library, error) {
-	l := s.readLibrary(f, path, uid)
-	if l.err == nil {
+	l, blocked := s.readLibrary(f, path, uid)
+	switch {
+	case !blocked && errors.Is(l.err, hostfs.ErrTimeout):
+		// The host was busy. The next process with this library is watched again.
+		s.logLimited(slog.LevelWarn, uid, "cannot attach to tt-metal library", "library", path, "err", l.err)
+		l.Close()
+		return nil, l.err
+	case l.err == nil:
 		armed := make(chan struct{})
 		go func() {
 			s.arm(l)
@@ -164,7 +166,7 @@ func (s *Source) makeLibrary(f *os.File, path string, uid int) (*library, error)
 		}()
 		select {
 		case <-armed:
-		case <-time.After(libraryTimeout):
+		case <-time.After(s.o.libraryTimeout):
 			s.logLimited(slog.LevelWarn, uid, "attaching probes takes too long", "library", path)
 			go func() {
 				<-armed // its descriptor must not become another file's before
@@ -182,12 +184,12 @@ func (s *Source) makeLibrary(f *os.File, path string, uid int) (*library, error)
 }
 
 // readLibrary is newLibrary, and keeps a read that does not end.
-func (s *Source) readLibrary(f *os.File, path string, uid int) *library {
-	l, blocked := newLibrary(f, path, uid)
-	if blocked != nil {
-		s.reads.blocked = append(s.reads.blocked, blocked)
+func (s *Source) readLibrary(f *os.File, path string, uid int) (l *library, blocked bool) {
+	l, read := newLibrary(f, path, uid, time.Now().Add(s.o.libraryTimeout))
+	if read != nil {
+		s.reads.blocked = append(s.reads.blocked, read)
 	}
-	return l
+	return l, read != nil
 }
 
 // admit takes a place for a library of a user, of one that no process uses if

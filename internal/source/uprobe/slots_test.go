@@ -145,7 +145,7 @@ func TestGuardedReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	l, blocked := newLibrary(f, library, 0)
+	l, blocked := newLibrary(f, library, 0, time.Now().Add(time.Minute))
 	if l.err != nil || len(l.probes) != inFake() || !l.onHost || blocked != nil {
 		t.Fatalf("%d probes, %v; blocked %v", len(l.probes), l.err, blocked)
 	}
@@ -248,5 +248,33 @@ func TestLibraryGoneAtOnce(t *testing.T) {
 	s.mu.Unlock()
 	if !s.retired.closeNext() || s.retired.closeNext() || s.slots.Used() != 0 || len(l.links) != 0 {
 		t.Errorf("it was not closed: %d places taken, %d probes", s.slots.Used(), len(l.links))
+	}
+}
+
+// TestLibraryReadOnABusyHost: a library that could not be read in time is read
+// again for the next process, and takes no place meanwhile.
+func TestLibraryReadOnABusyHost(t *testing.T) {
+	s, err := Open(Options{libraryTimeout: time.Nanosecond})
+	if err != nil {
+		t.Skipf("the kernel does not let us watch: %v", err)
+	}
+	defer s.close()
+	_, path := fake(t)
+	open := func() *os.File {
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	if _, _, err := s.library(open(), path, 0, user{pid: os.Getpid(), at: 4096}); !errors.Is(err, hostfs.ErrTimeout) {
+		t.Fatalf("no time to read it: %v", err)
+	}
+	if len(s.libraries) != 0 || len(s.known) != 0 || s.slots.Used() != 0 {
+		t.Errorf("%d libraries, %d processes, %d places taken", len(s.libraries), len(s.known), s.slots.Used())
+	}
+	s.o.libraryTimeout = time.Minute
+	if _, l, err := s.library(open(), path, 0, user{pid: os.Getpid(), at: 4096}); err != nil || l.err != nil || len(l.links) == 0 {
+		t.Errorf("the next process: %v, %+v", err, l)
 	}
 }

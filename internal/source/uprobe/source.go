@@ -53,6 +53,9 @@ type Options struct {
 	// that never had any; 0 means a second. A mock run with its
 	// statistics switched off shows none: importing ttnn takes it longer.
 	fresh time.Duration
+	// libraryTimeout is how long a library may take to be read, and then to get
+	// its probes; 0 means 5 s. A tenth of a second is usual.
+	libraryTimeout time.Duration
 }
 
 // Defaults.
@@ -139,6 +142,9 @@ func newSource(o Options, k *kernel) *Source {
 	}
 	if o.fresh == 0 {
 		o.fresh = time.Second
+	}
+	if o.libraryTimeout == 0 {
+		o.libraryTimeout = 5 * time.Second
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
