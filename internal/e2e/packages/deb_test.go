@@ -34,11 +34,14 @@ var passing = []string{
 func copyPackages(t *testing.T, m *machine.Machine, dir, version string, names ...string) (paths []string) {
 	t.Helper()
 	for _, name := range names {
-		file := fmt.Sprintf("%s_%s-1_%s.deb", name, tilde(version), runtime.GOARCH)
-		m.Copy(filepath.Join(dir, file), "/var/tmp/"+file)
-		paths = append(paths, "/var/tmp/"+file)
+		paths = append(paths, copyPackage(m, dir, fmt.Sprintf("%s_%s-1_%s.deb", name, tilde(version), runtime.GOARCH)))
 	}
 	return paths
+}
+
+func copyPackage(m *machine.Machine, dir, file string) (path string) {
+	m.Copy(filepath.Join(dir, file), "/var/tmp/"+file)
+	return "/var/tmp/" + file
 }
 
 func install(m *machine.Machine, paths []string) string {
