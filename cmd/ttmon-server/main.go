@@ -137,6 +137,7 @@ func (f *flags) run(ctx context.Context, cfg server.Config) error {
 		host = auto.New(paths, own, log)
 	}
 	s := server.New(server.Options{Config: cfg, Host: host, Configure: f.configure, NodeCondition: f.nodeCondition, Log: log, Logs: logs})
+	defer log.Info("ttmon-server stopped")
 	return s.Run(ctx, func() {
 		log.Info("ttmon-server is ready", "version", version.Version, "socket", cfg.Socket, "state_dir", cfg.StateDir)
 		if err := handover.Notify("READY=1"); err != nil {

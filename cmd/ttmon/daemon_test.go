@@ -65,7 +65,7 @@ func TestDaemonStatus(t *testing.T) {
 		want                       []string
 	}{
 		"well": {status: "ok", http: 200, code: 0, want: []string{
-			"pid 7, up 1h1m40s", "longest turn 31.2ms (worked 1.2ms, waited for a processor or a lock), mostly clients", "worked longest 3ms, mostly ends", "kmd 3.1ms, shm 12s (late)", "12 of 1024", "clients waited 12ms", "1000",
+			"pid 7, up 1h1m40s", "longest iteration in the last minutes 31.2ms (CPU 1.2ms, the rest waiting for a core or a lock), mostly clients", "most CPU in one iteration 3ms, mostly ends", "kmd 3.1ms, shm 12s (late)", "12 of 1024", "clients waited 12ms", "1000",
 		}},
 		"needs attention": {status: "ok", http: 200, code: 1, warnings: `{"part":"alloc_socket","reason":"not served: \u001b[2J"}`, want: []string{"alloc_socket: not served"}},
 		"late":            {status: "late", http: 503, code: 2, alive: 2, problems: `{"part":"loop","reason":"it does not answer"}`, want: []string{"late", "loop: it does not answer"}},

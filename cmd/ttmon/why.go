@@ -198,9 +198,9 @@ func (w *whyCmd) none(ctx context.Context, from keeper, args []string) error {
 // noFailure says that there is none.
 func (w *whyCmd) noFailure() string {
 	if w.recorded != nil {
-		return "no request for device memory failed in this recording, as far as was seen\n"
+		return "this recording has no failed device allocation\n"
 	}
-	return "no request of your programs for device memory has failed, as far as ttmond saw\n"
+	return "ttmond has seen no failed device allocation of your programs\n"
 }
 
 func (w *whyCmd) print(r *failure.Record) error {

@@ -47,7 +47,7 @@ type budgets struct{ connections, watchers, viewers, followers, queries *budget.
 
 func (s *Server) newBudgets(l Limits) budgets {
 	say := func(r budget.Refusal) {
-		s.log.Warn("user reached a limit", "budget", r.Budget, "uid", r.UID, "has", r.Used, "all_have", r.All, "refused", r.Count)
+		s.log.Warn("user reached a limit", "budget", r.Budget, "uid", r.UID, "used", r.Used, "used_by_all", r.All, "refused", r.Count)
 	}
 	return budgets{
 		connections: budget.NewPool("api_connections", l.Connections, say),

@@ -36,7 +36,7 @@ type writer struct {
 }
 
 // whyNoID is why a chip has no id until a process accounts for it.
-const whyNoID = "it depends on cables, or on what only the chip knows; known once a program has opened it"
+const whyNoID = "unknown until a program has opened the chip: it depends on the cabling"
 
 // know tells the resolver which devices there are, and gives every chip the id
 // that follows from sysfs alone.

@@ -68,7 +68,7 @@ var workSentences = map[WorkCause]string{
 	WorkLossy:        "tt-metal before 0.80 drops records of very short programs",
 	WorkUnreported:   "a program that has not completed yet is not counted",
 	WorkUnprofiled:   "programs without an id ran: tt-metal does not report them",
-	WorkQueues:       "the process used several command queues, or it is not known how many: tt-metal reports the programs of one",
+	WorkQueues:       "the process may use several command queues: tt-metal reports the programs of one",
 	WorkSubDevices:   "the process divided the device into sub-devices: programs that run at the same time are reported as too short",
 	WorkRecordsLost:  "ttmond could not read all records in time",
 	WorkOtherProcess: "another process that has the device open reports no programs",
@@ -79,7 +79,7 @@ var workSentences = map[WorkCause]string{
 	WorkNotWatched:  "the process has no libttmon in it, and ttmond does not watch it: start it with ttmon run",
 	WorkTooFast:     "the chips report too often for ttmond's probes: start the process with ttmon run",
 	WorkNoSymbols:   "this tt-metal has none of the functions by which ttmond sees programs: update ttmon, or start the process with ttmon run",
-	WorkWhichChip:   "the process was running before ttmond, and which of its chips reports is not known",
+	WorkWhichChip:   "the process started before ttmond, so which of its chips reports is unknown",
 	WorkNoProfiler:  "tt-metal before 0.71 does not report programs",
 	WorkProfilerOff: "tt-metal does not report programs of this chip",
 	WorkRemoteChip:  "tt-metal does not report programs of a chip without PCIe of its own",
@@ -87,7 +87,7 @@ var workSentences = map[WorkCause]string{
 	WorkSilent:      "no program completed: the chip is idle, or one long program runs",
 	WorkLayout:      "this tt-metal reports programs in a layout that ttmon does not know",
 	WorkFirstSample: "needs a second sample",
-	WorkDeviceState: "the device does not answer",
+	WorkDeviceState: "the device does not respond",
 	WorkUsersHidden: "the processes that use the device are not visible",
 }
 

@@ -57,8 +57,8 @@ func TestConfigPrinted(t *testing.T) {
 
 func TestConfigMistakes(t *testing.T) {
 	for text, want := range map[string]string{
-		"[alloc]\nsokcet = \"/x\"\n":                                    "line 2: there is no alloc.sokcet (did you mean alloc.socket?)",
-		"[histroy]\nfine = \"3h\"\n":                                    "line 1: there is no histroy (did you mean history?)",
+		"[alloc]\nsokcet = \"/x\"\n":                                    "line 2: unknown key alloc.sokcet (did you mean alloc.socket?)",
+		"[histroy]\nfine = \"3h\"\n":                                    "line 1: unknown key histroy (did you mean history?)",
 		"[alloc]\nsocket = 5\n":                                         "line 2",
 		"[alloc\n":                                                      "line 1",
 		"[alloc]\nmode = \"0999\"\n":                                    "alloc.mode: \"0999\"",

@@ -236,7 +236,7 @@ func (d *ttmond) announce() {
 		return
 	case d.inherited.restored:
 		d.log.Info("resumed from previous ttmond", "version", version.Version, "alloc_socket", d.cfg.Alloc.Socket, "socket", d.cfg.API.Socket,
-			"connections", st.Connections, "processes", led.Processes, "buffers", led.Buffers, "clients_waited", time.Duration(d.pause.Load()))
+			"connections", st.Connections, "processes", led.Processes, "buffers", led.Buffers, "clients_waited", time.Duration(d.pause.Load()).Round(100*time.Microsecond))
 	default:
 		d.log.Info("ttmond is ready", "version", version.Version, "alloc_socket", d.cfg.Alloc.Socket, "socket", d.cfg.API.Socket)
 	}

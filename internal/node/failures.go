@@ -45,7 +45,7 @@ func (d *ttmond) allocationFailed(r *failure.Record) {
 // failuresLeftOut makes one event of the failures of a user that were too many for
 // one each.
 func (d *ttmond) failuresLeftOut(uid int, n uint64) {
-	d.log.Warn("allocations failed too often to report each", "uid", uid, "left_out", n)
+	d.log.Warn("allocations failed too often to report each", "uid", uid, "not_reported", n)
 	text := strconv.FormatUint(n, 10) + " more allocations failed, too many to report each"
 	d.failureEvent(eventlog.Event{Time: time.Now(), Kind: eventlog.KindNoRoom, Level: eventlog.Warning, Short: "no room", Text: text})
 }

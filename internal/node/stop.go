@@ -41,6 +41,7 @@ func (d *ttmond) shutDown(ctx context.Context) error {
 	_ = handover.Notify("STOPPING=1")
 	d.unlink()
 	clients := d.server.Stats().Connections
+	d.log.Info("stopping", "connections", clients)
 	switch {
 	case clients == 0:
 		return nil

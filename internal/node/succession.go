@@ -294,7 +294,10 @@ func (d *ttmond) answerSuccessor(ctx context.Context, conn *net.UnixConn) {
 		d.log.Debug("connection is not a takeover request", "err", err)
 		return
 	}
-	if err := d.succeed(ctx, conn, false); err != nil && ctx.Err() == nil {
+	switch err := d.succeed(ctx, conn, false); {
+	case err == nil:
+		d.log.Info("handed over to new ttmond")
+	case ctx.Err() == nil:
 		d.log.Warn("takeover failed; continuing", "err", err)
 	}
 }

@@ -181,7 +181,7 @@ func (a *archive) open() {
 		a.notify("cannot open history", "err", err)
 		return
 	}
-	a.log.Info("history is open", "after", time.Since(begun).Round(time.Millisecond))
+	a.log.Info("history is open", "took", time.Since(begun).Round(time.Millisecond))
 	a.mu.Lock()
 	a.store = store
 	a.mu.Unlock()

@@ -78,10 +78,10 @@ func New(o Options) *Server {
 	}
 	if s.cfg.History.Enabled {
 		s.archive = newArchive(s.cfg, s.log, s.recorder)
-		s.jobs = jobs.Open(s.cfg.StateDir, func(err error) { s.log.Warn("cannot keep jobs", "err", err) })
+		s.jobs = jobs.Open(s.cfg.StateDir, func(err error) { s.log.Warn("cannot save jobs", "err", err) })
 		s.runs = keep.New(keep.Options{
 			Dir: s.runsDir(), Keep: s.cfg.History.Runs.Duration, MaxBytes: int64(s.cfg.History.MaxMB) << 20 / 16, Interval: s.interval,
-			Report: func(err error) { s.log.Warn("cannot keep runs", "err", err) },
+			Report: func(err error) { s.log.Warn("cannot save runs", "err", err) },
 		})
 		if s.cfg.Alerts.Enabled {
 			s.prepareAlerts()

@@ -143,7 +143,7 @@ func (s *Store) add(x exited) {
 	}
 	if err != nil {
 		if !s.reported {
-			s.log.Warn("cannot keep the lines of code of a process", "err", err)
+			s.log.Warn("cannot save call sites of process", "err", err)
 		}
 		s.reported = true
 		return

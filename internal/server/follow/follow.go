@@ -292,11 +292,17 @@ func (h *Host) found(hello *stream.Hello) {
 	}
 }
 
+// errClosed is the end of a stream: ttmond stopped, or was replaced.
+var errClosed = errors.New("ttmond closed the connection")
+
 func (h *Host) lost(why error) {
 	h.mu.Lock()
 	first := h.since.IsZero() || h.why == nil
 	if h.since.IsZero() {
 		h.since = time.Now()
+	}
+	if errors.Is(why, io.EOF) || errors.Is(why, io.ErrUnexpectedEOF) {
+		why = errClosed
 	}
 	h.why = why
 	h.mu.Unlock()

@@ -57,7 +57,7 @@ func (h *Host) Run(ctx context.Context, sink server.Sink) error {
 	var writer sync.WaitGroup
 	defer writer.Wait()
 	writer.Go(func() { h.lines.Run(ctx) })
-	h.log.Info("no ttmond runs; collecting what this user can see")
+	h.log.Info("no ttmond is running; collecting what this user can see")
 	tick := time.NewTicker(h.cfg.Interval.Duration)
 	defer tick.Stop()
 	var watcher watch.Watcher

@@ -92,7 +92,7 @@ func (s *Server) Budgets() []budget.State {
 }
 
 func (s *Server) logRefusal(r budget.Refusal) {
-	s.log.Warn("user reached a limit", "budget", r.Budget, "uid", r.UID, "has", r.Used, "all_have", r.All, "refused", r.Count)
+	s.log.Warn("user reached a limit", "budget", r.Budget, "uid", r.UID, "used", r.Used, "used_by_all", r.All, "refused", r.Count)
 }
 
 // user is the state of the loop for one user.

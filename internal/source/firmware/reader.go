@@ -153,10 +153,10 @@ func (s *Source) applyAnswer(j *job, stages string, answer *chipread.Response, e
 		c.set(model.TelemetryFailed, model.ReaderFailed, now) // it has not touched the chip: the host is busy
 	case late:
 		c.set(model.TelemetryStalled, model.ReadStalled, now)
-		s.opts.Log.Error("chip read does not return; not reading this chip until it is reset", "bus_id", r.BusID, "way", r.Way)
+		s.opts.Log.Error("chip read does not return; not reading this chip until it is reset", "bus_id", r.BusID, "via", r.Way)
 	default:
 		c.set(model.TelemetryFailed, model.ReaderFailed, now)
-		s.opts.Log.Error("chip reader failed", "bus_id", r.BusID, "way", r.Way, "err", err)
+		s.opts.Log.Error("chip reader failed", "bus_id", r.BusID, "via", r.Way, "err", err)
 	}
 }
 

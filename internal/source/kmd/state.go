@@ -182,7 +182,7 @@ func (d *device) dropFrozen() {
 	for i := range attrs {
 		if a := &attrs[i]; a.role != static && a.in != inPCI && a.file != heartbeatFile && d.queued[i] >= 0 {
 			if c := d.content(i); c.status == model.Known {
-				a.store(&d.model, content{status: model.Stale, why: "left behind by firmware that has stopped"})
+				a.store(&d.model, content{status: model.Stale, why: "last value before the firmware stopped"})
 			}
 		}
 	}

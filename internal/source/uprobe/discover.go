@@ -280,7 +280,7 @@ func (s *Source) remember(l *library) {
 		return
 	}
 	if err := s.memory.add(l.path); err != nil {
-		s.log.Warn("cannot hand over process watch", "err", err)
+		s.log.Warn("cannot save the list of watched libraries", "err", err)
 	}
 }
 

@@ -49,7 +49,7 @@ func readMemory(file string) (*memory, error) {
 		err = json.Unmarshal(data, &r)
 	}
 	if err != nil {
-		return m, fmt.Errorf("reading which libraries were watched before: %w", err)
+		return m, fmt.Errorf("reading the libraries watched before: %w", err)
 	}
 	for _, path := range r.Libraries {
 		if filepath.IsAbs(path) && isLibrary(path) && len(m.paths) < maxRemembered {
@@ -81,7 +81,7 @@ func (m *memory) save() error {
 		return err
 	}
 	if err := replace.File(m.file, data, 0o600); err != nil {
-		return fmt.Errorf("keeping which libraries were watched: %w", err)
+		return fmt.Errorf("saving the watched libraries: %w", err)
 	}
 	return nil
 }

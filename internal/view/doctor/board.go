@@ -20,14 +20,14 @@ func (e *examiner) driver() {
 	waiting := words.Escape(strings.Join(h.Unbound, ", "))
 	switch {
 	case !h.DriverLoaded && waiting != "":
-		e.addHost(Driver, Critical, "driver_absent", "the driver is not loaded, and boards wait for it: "+waiting, loadDriver)
+		e.addHost(Driver, Critical, "driver_absent", "the driver is not loaded for these boards: "+waiting, loadDriver)
 		return
 	case !h.DriverLoaded:
 		e.addHost(Driver, Unknown, "no_board", "the driver is not loaded, and no Tenstorrent board is on the PCI bus",
-			"if there should be a board, check that it is seated and powered (lspci -d 1e52:); a container sees boards only where /sys shows them")
+			"if this host has a board, check that it is seated and powered (lspci -d 1e52:); a container sees boards only if /sys shows them")
 		return
 	case waiting != "":
-		e.addHost(Driver, Critical, "unbound", "the driver has not taken these boards: "+waiting,
+		e.addHost(Driver, Critical, "unbound", "the driver has not bound these boards: "+waiting,
 			"dmesg | grep tenstorrent says why; a reset or an update of the firmware may help")
 	case len(e.Snapshot.Devices) == 0:
 		e.addHost(Driver, Unknown, "no_board", "the driver is loaded, and no Tenstorrent board is on the PCI bus",
@@ -36,7 +36,7 @@ func (e *examiner) driver() {
 	}
 	v, ok := h.DriverVersion.Get()
 	if !ok {
-		e.addHost(Driver, Hint, "driver_version", "the driver does not tell its version", "")
+		e.addHost(Driver, Hint, "driver_version", "the driver does not report its version", "")
 		return
 	}
 	if before(v, 2, 7) {
@@ -47,7 +47,7 @@ func (e *examiner) driver() {
 	lacks := notOffered(v)
 	switch {
 	case len(lacks) > 0:
-		e.addHost(Driver, Hint, "driver_old", "tt-kmd "+words.Escape(v)+" does not offer "+strings.Join(lacks, ", "), "update tt-kmd to 2.9 or later")
+		e.addHost(Driver, Hint, "driver_old", "tt-kmd "+words.Escape(v)+" does not provide "+strings.Join(lacks, ", "), "update tt-kmd to 2.9 or later")
 	default:
 		e.addHost(Driver, OK, "driver", fmt.Sprintf("tt-kmd %s has %s", words.Escape(v), count(len(e.Snapshot.Devices), "device")), "")
 	}
@@ -63,7 +63,7 @@ func before(version string, major, minor int) bool {
 	return x < major || x == major && y < minor
 }
 
-// notOffered is what a driver release does not offer and ttmon would show.
+// notOffered is what a driver release does not provide and ttmon would show.
 func notOffered(version string) (list []string) {
 	for _, f := range []struct {
 		major, minor int
@@ -154,7 +154,7 @@ func (e *examiner) links() {
 		})
 	}
 	if !slow {
-		e.addHost(Links, OK, "links", "PCIe links are as fast and wide as both ends can do", "")
+		e.addHost(Links, OK, "links", "PCIe links run at the full speed and width of both ends", "")
 	}
 }
 

@@ -40,7 +40,7 @@ func (e *examiner) permissions() {
 		})
 	}
 	if len(shut)+len(narrow) == 0 {
-		e.addHost(Permissions, OK, "nodes", "everybody may use the device nodes", "")
+		e.addHost(Permissions, OK, "nodes", "all users may open the device nodes", "")
 	}
 }
 
@@ -60,15 +60,15 @@ func (e *examiner) iommu() {
 	switch {
 	case len(e.Setup.Functions) == 0:
 	case len(n) == 0:
-		e.addHost(IOMMU, Hint, "iommu_unknown", "whether an IOMMU translates addresses cannot be told", "")
+		e.addHost(IOMMU, Hint, "iommu_unknown", "cannot determine whether an IOMMU translates addresses", "")
 	case n[model.Translated] == len(e.Setup.Functions):
 		e.addHost(IOMMU, OK, "iommu", "addresses are translated: tt-metal pins ordinary memory and needs no huge pages", "")
 	case n[model.Translated] > 0:
 		e.addHost(IOMMU, Hint, "iommu_mixed", fmt.Sprintf("addresses are translated for %d of %d boards", n[model.Translated], len(e.Setup.Functions)), "")
 	case n[model.PassThrough] > 0:
-		e.addHost(IOMMU, OK, "iommu_passthrough", "the IOMMU lets addresses through (iommu=pt): tt-metal needs huge pages", "")
+		e.addHost(IOMMU, OK, "iommu_passthrough", "the IOMMU is in passthrough mode (iommu=pt): tt-metal needs huge pages", "")
 	default:
-		e.addHost(IOMMU, OK, "iommu_none", "there is none, or it is switched off: tt-metal needs huge pages", "")
+		e.addHost(IOMMU, OK, "iommu_none", "there is none, or it is disabled: tt-metal needs huge pages", "")
 	}
 }
 
@@ -85,14 +85,14 @@ func (e *examiner) hugePages() {
 	}
 	switch {
 	case need == 0:
-		e.addHost(HugePages, OK, "hugepages_unneeded", "not needed behind this IOMMU", "")
+		e.addHost(HugePages, OK, "hugepages_unneeded", "not needed with this IOMMU", "")
 	case !known:
-		e.addHost(HugePages, Warning, "hugepages_unsupported", "this kernel or processor shows no pages of 1 GiB: "+e.Setup.HugePages.Status.String(),
+		e.addHost(HugePages, Warning, "hugepages_unsupported", "this kernel or processor has no 1 GiB pages: "+e.Setup.HugePages.Status.String(),
 			"switch on an IOMMU that translates, or use a kernel with pages of 1 GiB")
 	case pages < need:
 		e.addHost(HugePages, Warning, "hugepages_few", fmt.Sprintf("%s of 1 GiB for %s: tt-metal needs at least one each", count(pages, "page"), count(need, "board")), setup)
 	case e.Setup.HugeMount == "":
-		e.addHost(HugePages, Warning, "hugepages_unmounted", fmt.Sprintf("%s of 1 GiB%s, and nowhere to map them from", count(pages, "page"), free),
+		e.addHost(HugePages, Warning, "hugepages_unmounted", fmt.Sprintf("%s of 1 GiB%s, but no hugetlbfs is mounted for them", count(pages, "page"), free),
 			"mount -t hugetlbfs -o pagesize=1G,mode=0777 none /dev/hugepages-1G (dev-hugepages-1G.mount of tt-system-tools does)")
 	default:
 		e.addHost(HugePages, OK, "hugepages", fmt.Sprintf("%s of 1 GiB%s, at %s", count(pages, "page"), free, words.Escape(e.Setup.HugeMount)), "")
@@ -113,7 +113,7 @@ func (e *examiner) accounting() {
 		return
 	}
 	if free, ok := e.Setup.ShmFree.Get(); ok && free < lowShm && e.Setup.ShmTotal.V > 0 {
-		e.addHost(Accounting, Warning, "shm_full", fmt.Sprintf("only %s of %s are left: programs that find no room there do not start, or account for nothing",
+		e.addHost(Accounting, Warning, "shm_full", fmt.Sprintf("only %s of %s are free: programs may fail to start, or account for nothing",
 			words.Bytes(free), words.Bytes(e.Setup.ShmTotal.V)), "remove unused files; in a container, give it more (docker run --shm-size)")
 	}
 	left := e.repeat(Accounting, map[string]string{
@@ -125,7 +125,7 @@ func (e *examiner) accounting() {
 		string(model.ShmUnreadable):  "run ttmon as root",
 	})
 	if !left {
-		e.addHost(Accounting, OK, "regions", count(n, "region")+" of tt-metal's accounting, nothing stale in what may be read", "")
+		e.addHost(Accounting, OK, "regions", count(n, "region")+" of tt-metal's accounting, nothing stale in those that can be read", "")
 	}
 }
 
@@ -134,12 +134,12 @@ func (e *examiner) sight() {
 	limited := e.mounted()
 	if c := e.Setup.Container; c != "" && !e.Snapshot.Simulated && e.Setup.Mount == nil {
 		limited = true
-		e.addHost(Sight, Hint, "container", "this is inside a container ("+words.Escape(c)+"): processes and accounting regions of the host are out of sight",
+		e.addHost(Sight, Hint, "container", "running in a container ("+words.Escape(c)+"): processes and accounting regions of the host are not visible",
 			"mount ttmond's socket /run/ttmon into it, or give ttmon the whole host to look at (--pid=host -v /:/host:ro,rslave, ttmon --root /host)")
 	}
 	if e.Daemon.Answers {
 		if !limited {
-			e.addHost(Sight, OK, "daemon_sees", "ttmond looks for you: figures of all users are in what ttmon shows", "")
+			e.addHost(Sight, OK, "daemon_sees", "ttmond reads the host for you: ttmon shows figures of all users", "")
 		}
 		return
 	}
@@ -150,7 +150,7 @@ func (e *examiner) sight() {
 	switch {
 	case hidden:
 	case !e.Root:
-		how := "you are not root: figures of other users' programs are not to be seen, should there be any"
+		how := "you are not root: figures of other users' programs are not visible"
 		if e.Setup.HidePID {
 			how = "you are not root, and /proc hides other users' processes (hidepid)"
 		}

@@ -15,22 +15,22 @@ func (e *examiner) daemon() {
 	d := &e.Daemon
 	switch {
 	case !d.Answers && d.Why != "":
-		e.addHost(Daemon, Warning, "ttmond_silent", "it does not answer: "+words.Escape(d.Why), "systemctl status ttmond; journalctl -u ttmond")
+		e.addHost(Daemon, Warning, "ttmond_silent", "it does not respond: "+words.Escape(d.Why), "systemctl status ttmond; journalctl -u ttmond")
 	case !d.Answers:
-		e.addHost(Daemon, Hint, "ttmond_absent", "none runs here: no history, no alerts, no exact memory of unmodified programs, nothing of other users' programs", "install the package ttmond; if it is installed: "+startDaemon)
+		e.addHost(Daemon, Hint, "ttmond_absent", "not running: no history, no alerts, no exact memory of unmodified programs, nothing of other users' programs", "install the package ttmond; if it is installed: "+startDaemon)
 	case len(d.Problems) > 0:
 		e.addHost(Daemon, Critical, "ttmond_problem", joined(d.Problems), "ttmon daemon status; journalctl -u ttmond")
 	case len(d.Warnings) > 0:
 		e.addHost(Daemon, Warning, "ttmond_warning", joined(d.Warnings), "ttmon daemon status")
 	case d.Version != e.Version && e.Version != "":
-		e.addHost(Daemon, Hint, "ttmond_version", fmt.Sprintf("it is %s, and this ttmon is %s", words.Escape(d.Version), words.Escape(e.Version)), "systemctl restart ttmond")
+		e.addHost(Daemon, Hint, "ttmond_version", fmt.Sprintf("ttmond is %s, this ttmon is %s", words.Escape(d.Version), words.Escape(e.Version)), "systemctl restart ttmond")
 	default:
-		e.addHost(Daemon, OK, "ttmond", "ttmond "+words.Escape(d.Version)+" answers at "+words.Escape(d.Path), "")
+		e.addHost(Daemon, OK, "ttmond", "ttmond "+words.Escape(d.Version)+" responds at "+words.Escape(d.Path), "")
 	}
 }
 
 // waitsCost is what make bench SECTIONS=work measured of uprobe.waits.
-const waitsCost = "about 1 µs a call that enqueues and 11 µs a wait"
+const waitsCost = "about 1 µs per enqueue and 11 µs per wait"
 
 func (e *examiner) uprobes() {
 	d := &e.Daemon
@@ -45,9 +45,9 @@ func (e *examiner) uprobes() {
 		}
 		e.addHost(Uprobes, OK, "uprobes", text, "")
 	case d.Watch == apitype.WatchStarting:
-		e.addHost(Uprobes, OK, "uprobes_starting", "ttmond has just started, and looks for the programs that are running", "")
+		e.addHost(Uprobes, OK, "uprobes_starting", "ttmond has just started and is looking for running programs", "")
 	case d.Watch == apitype.WatchOff:
-		e.addHost(Uprobes, Hint, "uprobes_off", "switched off in ttmond: programs are not watched", "set uprobe.enabled = true in ttmond's configuration, and start it without --no-uprobe")
+		e.addHost(Uprobes, Hint, "uprobes_off", "disabled in ttmond: programs are not watched", "set uprobe.enabled = true in ttmond's configuration, and start it without --no-uprobe")
 	case d.Watch == apitype.WatchUnavailable:
 		e.addHost(Uprobes, Hint, "uprobes_unavailable", "ttmond cannot watch allocators: "+words.Escape(d.Reason), "")
 	case d.Watch == apitype.WatchFailed:
@@ -57,7 +57,7 @@ func (e *examiner) uprobes() {
 			e.addHost(Uprobes, Hint, "uprobes_impossible", text, do)
 			return
 		}
-		e.addHost(Uprobes, OK, "uprobes_possible", "this kernel can watch allocators, if a ttmond with the rights to do so runs", "")
+		e.addHost(Uprobes, OK, "uprobes_possible", "this kernel supports watching allocators, by a ttmond that runs as root", "")
 	}
 }
 
@@ -69,7 +69,7 @@ func obstacle(s *model.Setup) (text, do string) {
 	case err == nil && (major < 6 || major == 6 && minor < 6):
 		return "Linux " + words.Escape(s.Kernel) + " cannot watch several functions at once; 6.6 can", "update the kernel, or start programs with ttmon run"
 	case !s.BTF:
-		return "the kernel does not describe its types: there is no /sys/kernel/btf/vmlinux", "use a kernel with CONFIG_DEBUG_INFO_BTF, or start programs with ttmon run"
+		return "the kernel has no BTF type information (/sys/kernel/btf/vmlinux)", "use a kernel with CONFIG_DEBUG_INFO_BTF, or start programs with ttmon run"
 	case s.Lockdown == "confidentiality":
 		return "the kernel is locked down (confidentiality): it does not allow watching programs", "start it without lockdown=confidentiality, or start programs with ttmon run"
 	}
@@ -102,7 +102,7 @@ func (e *examiner) memory() {
 		e.addHost(Memory, Hint, "memory_counted", "known from tt-metal's own statistics, which miscount (~): "+some(counted), cure)
 	}
 	if len(silent) > 0 {
-		e.addHost(Memory, Hint, "memory_unknown", "nothing is known of the memory of: "+some(silent), "ttmon smi -q -d MEMORY,PIDS says why of each; "+cure)
+		e.addHost(Memory, Hint, "memory_unknown", "memory unknown for: "+some(silent), "ttmon smi -q -d MEMORY,PIDS gives the reason for each; "+cure)
 	}
 	if len(reported) > 0 {
 		e.addHost(Memory, OK, "memory_reported", "as they report it themselves: "+some(reported), "")
@@ -130,9 +130,9 @@ func (e *examiner) exactly() string {
 	run := "start programs with ttmon run"
 	switch e.Daemon.Watch {
 	case apitype.WatchOn, apitype.WatchStarting:
-		return "ttmond sees exactly what is started from now on"
+		return "ttmond has exact figures of programs started from now on"
 	case apitype.WatchOff, apitype.WatchUnavailable, apitype.WatchFailed:
-		return "for exact figures remove what keeps ttmond from watching (above), or " + run
+		return "for exact figures fix what stops ttmond from watching (above), or " + run
 	}
 	if text, _ := obstacle(e.Setup); text != "" {
 		return "for exact figures " + run

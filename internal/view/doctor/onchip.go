@@ -10,7 +10,7 @@ func (e *examiner) onChip() {
 	if len(e.Snapshot.Devices) == 0 || e.Snapshot.Source != model.Daemon {
 		return
 	}
-	const gives = "board power, GDDR temperatures and errors, the reason of the clock, Ethernet links"
+	const gives = "board power, GDDR temperatures and errors, the throttle reason, Ethernet links"
 	var read, waiting []int
 	refused := map[string][]int{}
 	var order []Finding // a finding for each reason
@@ -46,7 +46,7 @@ func (e *examiner) onChip() {
 	}
 	switch {
 	case off:
-		e.addHost(Firmware, OK, "telemetry_off", "ttmond does not read the chips' firmware; it could give "+gives,
+		e.addHost(Firmware, OK, "telemetry_off", "ttmond does not read the chips' firmware, which would give "+gives,
 			`firmware = "table" in ttmond's configuration reads it without a firmware message; see docs/firmware.md for what it touches`)
 	case len(read) > 0:
 		e.add(Finding{Area: Firmware, Level: OK, Code: "telemetry", Devices: read, Text: "ttmond reads the chips' firmware: " + gives})

@@ -27,25 +27,25 @@ func AppendHealth(dst []byte, path string, h *apitype.Health) []byte {
 		row("warning", "%s: %s", words.Escape(p.Part), words.Escape(p.Reason))
 	}
 	if h.SnapshotAge != nil {
-		row("snapshots", "the latest is %v old", seconds(*h.SnapshotAge).Round(100*time.Millisecond))
+		row("snapshots", "latest is %v old", seconds(*h.SnapshotAge).Round(100*time.Millisecond))
 	} else {
 		row("snapshots", "none yet")
 	}
 	if l := h.Loop; l != nil {
-		row("loop", "in the last minutes: longest turn %s; longest for one client %v", turnText(&l.Longest), seconds(l.LongestStep).Round(time.Microsecond))
+		row("loop", "longest iteration in the last minutes %s; longest for one client %v", turnText(&l.Longest), seconds(l.LongestStep).Round(time.Microsecond))
 		if l.Busiest.CPU > l.Longest.CPU {
-			row("", "the turn that worked longest %s", turnText(&l.Busiest))
+			row("", "most CPU in one iteration %s", turnText(&l.Busiest))
 		}
 	}
 	if len(h.Sources) > 0 {
 		row("sources", "%s", sourcesText(h))
 	}
-	row("account", "%d processes, %d buffers, %d events so far", h.Ledger.Processes, h.Ledger.Buffers, h.Ledger.Events)
+	row("tracked", "%d processes, %d buffers, %d events so far", h.Ledger.Processes, h.Ledger.Buffers, h.Ledger.Events)
 	writeWatch(row, h.Uprobe)
 	if c := h.AllocSocket; c != nil {
-		row("clients", "%d report or ask, %d watch", c.Connections, h.Watchers)
+		row("clients", "%d on the allocation socket, %d watching the API", c.Connections, h.Watchers)
 	} else {
-		row("clients", "%d watch", h.Watchers)
+		row("clients", "%d watching the API", h.Watchers)
 	}
 	row("descriptors", "%d of %d", h.Descriptors.Open, h.Descriptors.Limit)
 	memory := words.Bytes(h.HeapBytes)
@@ -56,11 +56,11 @@ func AppendHealth(dst []byte, path string, h *apitype.Health) []byte {
 	if h.Pause != nil {
 		row("takeover", "clients waited %v", seconds(*h.Pause).Round(time.Microsecond))
 	}
-	left := fmt.Sprintf("%d lines of the log", h.LostLines)
+	left := fmt.Sprintf("%d log lines", h.LostLines)
 	if c := h.AllocSocket; c != nil {
-		left = fmt.Sprintf("%d replies that no client read, %d messages that were not understood, %s", c.Dropped, c.Rejected, left)
+		left = fmt.Sprintf("%d unread replies, %d malformed messages, %s", c.Dropped, c.Rejected, left)
 	}
-	row("left out", "%s", left)
+	row("dropped", "%s", left)
 	return appendBudgets(dst, h.Budgets)
 }
 
@@ -75,7 +75,7 @@ func writeWatch(row func(name, format string, args ...any), u *apitype.Watch) {
 	}
 	row("allocators", "%d processes watched, %d libraries, %d events so far, %d lost", u.Processes, len(u.Libraries), u.Events, u.Lost)
 	if len(u.Detached) > 0 {
-		row("", "not watched any more, they allocate too often: %v", u.Detached)
+		row("", "no longer watched, they allocate too often: %v", u.Detached)
 	}
 	if u.Late != "" {
 		row("", "%s", words.Escape(u.Late))
@@ -108,7 +108,7 @@ func turnText(t *apitype.Turn) string {
 	took, worked := seconds(t.Took).Round(time.Microsecond), seconds(t.CPU).Round(time.Microsecond)
 	text := took.String()
 	if took-worked > time.Millisecond && worked < took/2 {
-		text += fmt.Sprintf(" (worked %v, waited for a processor or a lock)", worked)
+		text += fmt.Sprintf(" (CPU %v, the rest waiting for a core or a lock)", worked)
 	}
 	if t.Work != "" {
 		text += ", mostly " + words.Escape(t.Work)

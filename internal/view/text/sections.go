@@ -177,7 +177,7 @@ func totalOf(pool model.Pool, p *model.PoolUse) string {
 	case !p.Used.Known():
 		return ", of "
 	case pool == model.L1 && !ok:
-		return ", the allocator has "
+		return ", allocator size "
 	default:
 		return " of "
 	}

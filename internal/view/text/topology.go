@@ -123,7 +123,7 @@ func (p *printer) legend(t *model.Topology) {
 		{model.HostBridge, "over a PCIe host bridge (the processor)"},
 		{model.SameNode, "over PCIe host bridges of one NUMA node"},
 		{model.AcrossNodes, "over the link between NUMA nodes"},
-		{model.UnknownLength, "not known: the kernel does not tell the NUMA node"},
+		{model.UnknownLength, "unknown: the kernel does not report the NUMA node"},
 	} {
 		if in[l.word] {
 			p.sentence(fmt.Sprintf("%-5s %s", l.word, l.text), plain)
@@ -134,7 +134,7 @@ func (p *printer) legend(t *model.Topology) {
 // described says where the Ethernet links come from, or why there are none.
 func (p *printer) described(s *model.Snapshot, t *model.Topology) {
 	if t.Described == "" {
-		p.sentence("Ethernet links are not known: UMD has left no description of this host in /tmp; every tt-metal program that opens the boards writes one", warn)
+		p.sentence("Ethernet links are unknown: there is no cluster descriptor of UMD in /tmp; every tt-metal program that opens the boards writes one", warn)
 		return
 	}
 	age := ""

@@ -106,13 +106,13 @@ func aboutReports(d *model.Doubt) (string, bool) {
 		if d.Detail != "" {
 			since = ", which began " + Escape(d.Detail)
 		}
-		return "older than the account it reports to" + since + ": what it held before is " + notCounted, true
+		return "started before ttmond's account" + since + ": what it held before is " + notCounted, true
 	case model.ReportOverLimit:
-		return "more buffers than are kept account of: the rest is " + notCounted, true
+		return "more buffers than are tracked: the rest is " + notCounted, true
 	case model.ReportRejected:
-		return plural(d.Count, "report", "reports") + " could not be understood", true
+		return plural(d.Count, "report", "reports") + " could not be parsed", true
 	case model.NoticedLate:
-		return "there before its allocator was watched: pools that it has not used since are " + notCounted, true
+		return "started before its allocator was watched: pools that it has not used since are " + notCounted, true
 	case model.RequestUnknown:
 		return plural(d.Count, "buffer", "buffers") + " whose requested size is not known count as the blocks that they take: the figures may be too high", true
 	case model.EventsLost:
@@ -122,11 +122,11 @@ func aboutReports(d *model.Doubt) (string, bool) {
 		if d.Count > 0 {
 			often = fmt.Sprintf("%d times a second", d.Count)
 		}
-		return "calls its allocator " + often + " and is not watched any more", true
+		return "calls its allocator " + often + " and is no longer watched", true
 	case model.ChipUnknown:
-		return "on which chips it allocates is not known, " + notCounted, true
+		return "the chips it allocates on are unknown, " + notCounted, true
 	case model.SourcesDisagree:
-		text := Source(d.Source) + " says something else"
+		text := Source(d.Source) + " disagrees"
 		if d.Detail != "" {
 			text += ": " + Escape(d.Detail)
 		}
@@ -136,9 +136,9 @@ func aboutReports(d *model.Doubt) (string, bool) {
 		if len(d.Devices) > 0 {
 			where = " on " + devices(d.Devices)
 		}
-		return "what it reports" + where + " is not believed: the device is not open there, or the chip has less", true
+		return "what it reports" + where + " is rejected: it does not have the device open, or the chip has less", true
 	case model.NumberUnknown:
-		return fmt.Sprintf("reports for device %d, which is none of this host's", d.Count), true
+		return fmt.Sprintf("reports for device %d, which this host does not have", d.Count), true
 	}
 	return "", false
 }
@@ -159,19 +159,19 @@ func aboutUnknown(d *model.Doubt) (string, bool) {
 	case model.OldRelease:
 		return release(d) + " keeps no statistics, " + notCounted, true
 	case model.TrackingDisabled:
-		return "started with tt-metal's statistics switched off, " + notCounted, true
+		return "started with tt-metal's statistics disabled, " + notCounted, true
 	case model.ShutOut:
 		return fmt.Sprintf("cannot account: prevented by %s, which is %s: %s", Escape(d.Region), whose(d.UID), notCounted), true
 	case model.LayoutMismatch:
 		return fmt.Sprintf("%s has layout %d, in which its release cannot account: %s", Escape(d.Region), d.Version, notCounted), true
 	case model.NotAttached:
-		return "uses tt-metal and accounts nowhere, " + notCounted, true
+		return "uses tt-metal but accounts nowhere, " + notCounted, true
 	case model.OtherChipsOnly:
 		return "accounts for other chips, and for none of this device", true
 	case model.AllocatorUnknown:
-		return "its release keeps its blocks in a way that is not known, and cannot be watched: " + notCounted, true
+		return "its tt-metal release keeps blocks in an unknown way and cannot be watched: " + notCounted, true
 	case model.TooManyBlocks:
-		return fmt.Sprintf("has more than %d live blocks and is not watched any more: %s", d.Count, notCounted), true
+		return fmt.Sprintf("has more than %d live blocks and is no longer watched: %s", d.Count, notCounted), true
 	case model.LibraryUnwatched:
 		return "its library cannot be watched" + detail(d) + ", " + notCounted, true
 	case model.NothingKnown:

@@ -169,7 +169,7 @@ func CBMeaning(c model.CBMeaning) string {
 	case "":
 		return ""
 	case model.CBCached:
-		return "of all cached programs together, often far more than is taken at once"
+		return "sum over all cached programs, often far more than is in use at once"
 	case model.CBPartly:
 		return "of cached programs, without most ops: far too low"
 	case model.CBResident:

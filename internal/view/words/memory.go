@@ -24,13 +24,13 @@ func Untracked(t model.Tracking, from model.Origin) string {
 	case model.TrackOK:
 		return ""
 	case model.TrackPartial:
-		return "some users are not in the memory figures"
+		return "the memory figures leave out some users"
 	case model.TrackDenied:
 		return withCure("memory of other users is hidden", rights(from, "CAP_SYS_PTRACE"))
 	case model.TrackUnknown:
-		return "memory is accounted in a layout this ttmon does not know: a newer ttmon may"
+		return "memory accounting has a layout that this ttmon does not know: a newer one may"
 	default:
-		return "memory is not known: the programs that use it do not account for it"
+		return "memory is unknown: no program accounts for it"
 	}
 }
 

@@ -80,7 +80,7 @@ func TestNoticesOfOneDevice(t *testing.T) {
 			d.Memory.Tracking = model.TrackPartial
 			d.Memory.Doubts = []model.Doubt{{Kind: model.NotAttached, PID: 4242}}
 			s.Processes = []model.Process{{PID: 4242, State: model.Running, Name: model.Value("raw\x1b"), Devices: []model.DeviceUse{{}}}}
-		}, `device 0: process 4242 raw\x1b: uses tt-metal and accounts nowhere, not in the figures`},
+		}, `device 0: process 4242 raw\x1b: uses tt-metal but accounts nowhere, not in the figures`},
 		{"the same of five processes is said once", func(s *model.Snapshot, d *model.Device) {
 			d.Memory.Tracking = model.TrackPartial
 			for pid := range 5 {
@@ -138,7 +138,7 @@ func TestNoticesOfOneDevice(t *testing.T) {
 		}, "device 0: opened by 10, which has exited; held open by 11 sh, which inherited it"},
 		{"in use and untracked", func(s *model.Snapshot, _ *model.Device) {
 			s.Processes = []model.Process{{PID: 10, State: model.Running, Devices: []model.DeviceUse{{}}}}
-		}, "device 0: memory is not known: the programs that use it do not account for it"},
+		}, "device 0: memory is unknown: no program accounts for it"},
 		{"unbound", func(s *model.Snapshot, _ *model.Device) {
 			s.Host.DriverLoaded, s.Host.Unbound = true, []string{"0000:41:00.0"}
 		}, "no driver: 0000:41:00.0: 1 board that the driver has not bound → dmesg | grep tenstorrent"},

@@ -11,7 +11,7 @@ func WatchObstacle(kind string, err error) string {
 	case "bpf":
 		return fmt.Sprintf("the kernel has no BPF, or forbids it (seccomp, or a setting of the machine): %v", err)
 	case "btf":
-		return "the kernel does not describe its types: there is no /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF)"
+		return "the kernel has no BTF type information (/sys/kernel/btf/vmlinux): it needs CONFIG_DEBUG_INFO_BTF"
 	case "uprobemulti":
 		return fmt.Sprintf("the kernel cannot watch several functions at once; Linux 6.6 can: %v", err)
 	case "lockdown":

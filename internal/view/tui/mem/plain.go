@@ -48,9 +48,6 @@ func (t *Text) simulated(dst []byte, s *model.Snapshot) []byte {
 func (t *Text) block(dst []byte, s *model.Snapshot, c chip) []byte {
 	m := c.mem()
 	dst = fmt.Appendf(dst, "device %s", c.title())
-	if id, ok := c.data().ID.Get(); ok {
-		dst = fmt.Appendf(dst, "  id %d", id)
-	}
 	if is := assess.Of(s).Device(c.dev.Index); is.Level > model.Fine {
 		dst = fmt.Appendf(dst, "  %s", words.Kind(is.Kind))
 	}
