@@ -81,14 +81,28 @@ func (d *diffCmd) compareRuns(args []string) error {
 	return check(c, conditions)
 }
 
-// addLines completes sides that are runs with their lines of code, which ttmond keeps
-// for the users of processes, or this user's own ttmon-server where no ttmond runs.
-// What cannot be asked for is not known.
+// addLines completes sides that are runs with their lines of code.
 func (d *diffCmd) addLines(ctx context.Context, sides []*compare.Side) {
-	if d.where.Direct {
+	d.withLines(ctx, func(find linesOf) {
+		for _, s := range sides {
+			if !s.Recorded {
+				s.AddLines(find)
+			}
+		}
+	})
+}
+
+// linesOf finds the lines of code of a process.
+type linesOf = func(*runs.Process) (runs.ProcessLines, bool)
+
+// withLines calls use with what asks for the lines of code of processes. ttmond keeps
+// them for their users, or this user's own ttmon-server where no ttmond runs. Where
+// neither answers use is not called: what cannot be asked for is not known.
+func (a *app) withLines(ctx context.Context, use func(linesOf)) {
+	if a.where.Direct {
 		return
 	}
-	h, err := host.Open(d.where)
+	h, err := host.Open(a.where)
 	if err != nil {
 		return
 	}
@@ -99,15 +113,10 @@ func (d *diffCmd) addLines(ctx context.Context, sides []*compare.Side) {
 	}
 	c := client.New(path)
 	defer c.Close()
-	for _, s := range sides {
-		if s.Recorded {
-			continue
-		}
-		s.AddLines(func(p *runs.Process) (runs.ProcessLines, bool) {
-			l, err := c.Lines(ctx, p)
-			return l, err == nil
-		})
-	}
+	use(func(p *runs.Process) (runs.ProcessLines, bool) {
+		l, err := c.Lines(ctx, p)
+		return l, err == nil
+	})
 }
 
 func (d *diffCmd) conditions() (list []compare.Condition, err error) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/runs/own"
+	"github.com/ttmon/ttmon/internal/view/runwords"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/when"
 )
@@ -99,7 +101,25 @@ func (r *runsCmd) run(names []string) error {
 	if len(names) > 0 && len(answer.Runs) == 0 {
 		return exit.With(exit.NoDevice, "no such run: %s; ttmon runs --since 90d lists all", names[0])
 	}
+	if len(names) > 0 {
+		r.addLines(ctx, answer.Runs)
+	}
 	return r.print(answer, len(names) > 0)
+}
+
+// addLines completes runs of this user, or all for root, with their lines of code. A
+// ttmon-server of another user does not get them.
+func (r *runsCmd) addLines(ctx context.Context, list []runs.Run) {
+	r.withLines(ctx, func(find linesOf) {
+		for i := range list {
+			if uid := os.Getuid(); list[i].Lines == nil && (uid == 0 || uid == list[i].UID) {
+				list[i].AddLines(find, runs.NotTraced)
+				if list[i].Said != nil {
+					runwords.PresentOne(&list[i])
+				}
+			}
+		}
+	})
 }
 
 // errNoRuns is the error where nothing has kept runs.

@@ -66,7 +66,12 @@ func (s *Server) lines(w unixhttp.Writer, r *unixhttp.Request) {
 // addLines completes a side of a comparison with the lines of its runs, as far as
 // they are known and the caller's.
 func (s *Server) addLines(r *unixhttp.Request, side *compare.Side) {
-	side.AddLines(func(p *runs.Process) (runs.ProcessLines, bool) {
+	side.AddLines(s.findLines(r))
+}
+
+// findLines finds the lines of a process that the caller may see.
+func (s *Server) findLines(r *unixhttp.Request) func(*runs.Process) (runs.ProcessLines, bool) {
+	return func(p *runs.Process) (runs.ProcessLines, bool) {
 		if s.opt.Upstream != nil {
 			if up := s.opt.Upstream(); up != nil {
 				return upstreamLines(r, up, p)
@@ -77,7 +82,7 @@ func (s *Server) addLines(r *unixhttp.Request, side *compare.Side) {
 		}
 		of, ok := s.opt.Lines(model.ProcessID{PID: p.PID, StartTicks: p.StartTicks}, p.Start)
 		return of.ProcessLines, ok && callerOf(r).owns(of.UID)
-	})
+	}
 }
 
 // upstreamLines asks the ttmond that is followed, for the viewer whose request it is.

@@ -31,8 +31,31 @@ func (s *Server) runsOf(w unixhttp.Writer, r *unixhttp.Request) {
 	if out.Runs == nil {
 		out.Runs = []runs.Run{}
 	}
+	if len(q.Names) > 0 && len(out.Runs) <= maxWhole {
+		for i := range out.Runs {
+			s.addRunLines(r, &out.Runs[i])
+		}
+	}
 	present(out.Runs, hides)
+	if len(q.Names) > 0 && len(out.Runs) <= maxWhole {
+		for i := range out.Runs {
+			runwords.PresentOne(&out.Runs[i])
+		}
+	}
 	answer(w, unixhttp.StatusOK, out)
+}
+
+// maxWhole is of how many runs that are named an answer says all.
+const maxWhole = 4
+
+// addRunLines completes a run with its lines of code, as far as they are known and the
+// caller's.
+func (s *Server) addRunLines(r *unixhttp.Request, run *runs.Run) {
+	why := runs.NotTraced
+	if !callerOf(r).owns(run.UID) {
+		why = runs.OtherUser
+	}
+	run.AddLines(s.findLines(r), why)
 }
 
 // present completes runs with words, and leaves out what the viewer may not see.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -428,5 +429,29 @@ func TestManyStarts(t *testing.T) {
 	j := open(t, Options{Dir: dir})
 	if n := len(j.files(t)); n != 1 || j.Last() != 50 {
 		t.Errorf("%d events in %d files: %v", j.Last(), n, j.files(t))
+	}
+}
+
+// What came after a moment is read in order, over segments, to the last that was
+// written.
+func TestSince(t *testing.T) {
+	j := open(t, Options{})
+	for s := 0; s < 8000; s += 5 {
+		j.put(t, s, s)
+	}
+	for name, c := range map[string]struct{ after, first, count int }{
+		"all but the first": {0, 5, 1599},
+		"between two":       {7201, 7205, 159},
+		"over a segment":    {3590, 3595, 881},
+		"the last":          {7990, 7995, 1},
+		"nothing":           {7995, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []int
+			ok(t, j.Since(t.Context(), sec(c.after), func(s *model.Snapshot) { got = append(got, int(s.Time.Sub(t0).Seconds())) }))
+			if len(got) != c.count || c.count > 0 && (got[0] != c.first || got[len(got)-1] != 7995 || !slices.IsSorted(got)) {
+				t.Errorf("%d snapshots, from %v", len(got), got[:min(1, len(got))])
+			}
+		})
 	}
 }

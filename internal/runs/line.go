@@ -1,8 +1,10 @@
 package runs
 
 import (
+	"cmp"
 	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -56,6 +58,56 @@ type PeakLine struct {
 	AtPeak uint64 `json:"at_peak_bytes"`
 	Held   uint64 `json:"held_bytes"` // in the end, or now
 	Allocs uint64 `json:"allocations"`
+}
+
+// NoLines is why the lines of code of a run are not known. The set is closed.
+type NoLines string
+
+// The reasons.
+const (
+	// NotTraced: it did not run under ttmon run --stacks. From outside ttmond sees what
+	// is allocated, but not by which line: it would have to stop the program at each
+	// allocation to walk its stack.
+	NotTraced NoLines = "not_traced"
+	OtherUser NoLines = "other_user" // only the user of the run and root may see them
+)
+
+// PeakLines are the lines of a run at its peak, by pool, those that held the most first.
+type PeakLines struct {
+	Lines []PeakLine `json:"lines"`
+	Cut   bool       `json:"cut"`  // lines that held less are left out
+	Lost  uint64     `json:"lost"` // allocations and frees that are missing
+}
+
+// maxPeakLines is how many lines an answer for one run has.
+const maxPeakLines = 16
+
+// AddLines completes the run with the lines of its processes, as far as find knows
+// them; why is the reason where it knows none.
+func (r *Run) AddLines(find func(*Process) (ProcessLines, bool), why NoLines) {
+	var list []ProcessLines
+	for i := range r.Processes {
+		if l, ok := find(&r.Processes[i]); ok {
+			list = append(list, l)
+		}
+	}
+	sum := LinesOf(list)
+	if sum == nil {
+		r.Lines, r.NoLines = nil, why
+		return
+	}
+	r.Lines, r.NoLines = &PeakLines{Lines: []PeakLine{}, Cut: sum.Cut, Lost: sum.Lost}, ""
+	for at, u := range sum.Used {
+		if u.AtPeak > 0 {
+			r.Lines.Lines = append(r.Lines.Lines, PeakLine{Line: at, AtPeak: u.AtPeak, Held: u.Held, Allocs: u.Allocs})
+		}
+	}
+	slices.SortFunc(r.Lines.Lines, func(a, b PeakLine) int {
+		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(b.AtPeak, a.AtPeak), cmp.Compare(a.File, b.File), cmp.Compare(a.Line.Line, b.Line.Line), cmp.Compare(a.Tag, b.Tag))
+	})
+	if len(r.Lines.Lines) > maxPeakLines {
+		r.Lines.Lines, r.Lines.Cut = r.Lines.Lines[:maxPeakLines], true
+	}
 }
 
 // LinesQuery asks /v1/lines for those of a process.

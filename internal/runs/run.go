@@ -8,7 +8,8 @@
 //
 // What is known of memory comes from snapshots, which are a second apart: a peak
 // between two of them is not seen, so peaks are lower bounds. Means are weighted by
-// time, over the time in which the value was known.
+// time, over the time in which the value was known: they are right up to what changed
+// within a Run's Step, and unsure where a part in the middle was not seen.
 package runs
 
 import (
@@ -47,6 +48,9 @@ type Run struct {
 	// lie between two that are too far apart.
 	Observed float64 `json:"observed_s"`
 	Unseen   float64 `json:"unseen_s,omitempty"`
+	// Step is the longest time between two snapshots that were counted: what changed
+	// in it is in means and energy as if it had changed half-way.
+	Step float64 `json:"longest_step_s,omitempty"`
 
 	Processes []Process       `json:"processes"` // the first is the one that the run is named after
 	Dropped   int             `json:"processes_dropped,omitempty"`
@@ -63,6 +67,10 @@ type Run struct {
 	// Failures is nil where its requests for memory were not watched.
 	Failures *Failures `json:"allocation_failures,omitempty"`
 	Left     []Left    `json:"left"` // what its dead processes left in tt-metal's accounting
+	// Lines are the lines of code that held the most at the peak. Only answers for one
+	// run have them; NoLines is why there are none.
+	Lines   *PeakLines `json:"lines_at_peak,omitempty"`
+	NoLines NoLines    `json:"lines_unknown,omitempty"`
 }
 
 // Who is who ran it, and what.
@@ -324,6 +332,36 @@ type Said struct {
 	Busy     string `json:"busy"` // measured, or the estimate
 	Command  string `json:"command"`
 	Failures string `json:"failures,omitempty"` // requests for memory
+	// The rest only answers for one run have.
+	Operations []SaidOperation `json:"operations,omitempty"` // that took most
+	Gaps       []SaidGap       `json:"gaps,omitempty"`       // the longest
+	GapNotes   []string        `json:"gap_notes,omitempty"`  // what is to be known of them
+	Lines      []SaidLine      `json:"lines,omitempty"`
+	LinesNote  string          `json:"lines_note,omitempty"` // why there are none, or some are missing
+}
+
+// SaidOperation is an operation in words.
+type SaidOperation struct {
+	Name  string `json:"operation"`
+	Time  string `json:"time"`
+	Calls string `json:"calls"`
+	Mean  string `json:"mean"`
+}
+
+// SaidGap is a gap between two programs in words.
+type SaidGap struct {
+	Length string `json:"length"`
+	Device string `json:"device"`
+	Ended  string `json:"ended_after"` // the start of the run
+	After  string `json:"after"`       // which operation
+}
+
+// SaidLine is a line of code in words.
+type SaidLine struct {
+	Line   string `json:"line"`
+	Pool   string `json:"pool"`
+	AtPeak string `json:"at_peak"`
+	Allocs string `json:"allocations"`
 }
 
 // SaidDevice is what a run took of a device, in words.

@@ -4,7 +4,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { clock, isBytes, markOf, moment, span, unitBytes, tick, value } from "./figures";
-import { byteTicks, timeLabels, timeSpace } from "./ticks";
+import { byteTicks, elapsed, elapsedTicks, timeLabels, timeSpace } from "./ticks";
 import { save } from "./parts";
 import { zoom } from "./range";
 import { now, state } from "./store";
@@ -42,6 +42,8 @@ interface Props {
   height?: number;
   start: number;
   end: number;
+  /** The axis is the time since this moment, not the time of day: of things that were at different times. */
+  since?: number;
 }
 
 /**
@@ -111,7 +113,7 @@ export function Chart(p: Props) {
         <b title={p.help}>{p.title}</b>
         <span class="when">{cursor !== null && p.data ? told(p, p.data.times[cursor]!) : p.note}</span>
         <span class="tools">
-          <button onClick={() => p.data && save(fileName(p, "csv"), csv(p.data))} disabled={!p.data}>
+          <button onClick={() => p.data && save(fileName(p, "csv"), csv(p.data, p.since))} disabled={!p.data}>
             CSV
           </button>
           <button onClick={() => plot.current && png(p, plot.current)} disabled={!p.data}>
@@ -180,7 +182,7 @@ function told(p: Props, time: number): string {
   const near = (p.end - p.start) / 120;
   const distance = (e: Event) => Math.abs(Date.parse(e.time) / 1000 - time);
   const [event] = (p.events ?? []).filter((e) => distance(e) < near).sort((x, y) => distance(x) - distance(y));
-  return clock(new Date(time * 1000)) + (event ? ` · ${event.text}` : "");
+  return (p.since === undefined ? clock(new Date(time * 1000)) : `${elapsed(time - p.since)} since the start`) + (event ? ` · ${event.text}` : "");
 }
 
 /** The values under the cursor, or the present ones: what is not known any more says since when. */
@@ -255,7 +257,9 @@ function options(live: { current: Props }, setCursor: (i: number | null) => void
       },
     },
     axes: [
-      { ...axis, space: timeSpace, values: timeLabels, size: (_u, values) => (values?.some((v) => v.includes("\n")) ? 42 : 28) },
+      live.current.since === undefined
+        ? { ...axis, space: timeSpace, values: timeLabels, size: (_u, values) => (values?.some((v) => v.includes("\n")) ? 42 : 28) }
+        : { ...axis, size: 28, splits: (u, _axis, min, max) => elapsedTicks(live.current.since!, min, max, u.width), values: (_u, ticks) => ticks.map((t) => elapsed(t - live.current.since!)) },
       {
         ...axis,
         size: (_u, values) => Math.max(52, 14 + 6.4 * Math.max(0, ...(values ?? []).map((v) => v.length))),
@@ -372,13 +376,13 @@ function drawMarks(u: uPlot, p: Props): void {
   c.restore();
 }
 
-function csv(data: ChartData): Blob {
+function csv(data: ChartData, since?: number): Blob {
   const quote = (s: string) => `"${s.replaceAll('"', '""')}"`;
-  const head = ["time", ...data.lines.flatMap((l) => [quote(`${l.name} (${data.unit})`), ...(l.bounds ? [quote(l.name + " bound")] : [])])];
+  const head = [since === undefined ? "time" : quote("seconds since the start"), ...data.lines.flatMap((l) => [quote(`${l.name} (${data.unit})`), ...(l.bounds ? [quote(l.name + " bound")] : [])])];
   const names = ["exact", "at_least", "unsure"];
   const rows = data.times.map((t, i) =>
     [
-      new Date(t * 1000).toISOString(),
+      since === undefined ? new Date(t * 1000).toISOString() : (t - since).toFixed(3),
       ...data.lines.flatMap((l) => [l.values[i] ?? "", ...(l.bounds ? [l.values[i] === null ? "" : (names[l.bounds[i] ?? 0] ?? "")] : [])]),
     ].join(","),
   );

@@ -1,6 +1,7 @@
 // What is shown as one HTML file that can be sent: with its styles and pictures,
 // without a script.
 
+import { moment } from "./figures";
 import { save } from "./parts";
 import { state } from "./store";
 
@@ -16,17 +17,23 @@ export function report(title: string): void {
     img.alt = "";
     c.replaceWith(img);
   });
-  for (const gone of body.querySelectorAll("button, select, input, script")) gone.remove();
+  for (const gone of body.querySelectorAll("button, select, input, script, label")) gone.remove();
+  for (const t of body.querySelectorAll("time[datetime]")) t.textContent = moment.full(new Date(t.getAttribute("datetime")!));
   for (const a of body.querySelectorAll("a")) a.removeAttribute("href");
   for (const d of body.querySelectorAll("details")) d.setAttribute("open", "");
   const styles = [...document.styleSheets].flatMap((s) => [...s.cssRules].map((r) => r.cssText)).join("\n");
   const host = state.snap?.host.name ?? "";
-  const head = `${title} · ${host} · ${new Date().toLocaleString()}${state.snap?.simulated ? " · simulated" : ""}`;
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const head = `${host} · saved ${moment.full(new Date())} · times in ${zone}${state.snap?.simulated ? " · simulated host: its numbers are made up" : ""}`;
   // As text: the page itself allows no style that is written into it.
   const html = `<!doctype html>
 <html lang="en" data-theme="${escape(document.documentElement.dataset["theme"] ?? "")}">
-<head><meta charset="utf-8"><title>${escape(title + " · " + host)}</title><style>${styles}</style></head>
-<body><div class="shell"><h1>${escape(head)}</h1><main>${body.innerHTML}</main></div></body>
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escape(title + " · " + host)}</title><style>${styles}
+a { color: inherit; text-decoration: none; }
+.shell { padding-top: 12px; }
+.saved { color: var(--muted); margin: 0 0 10px; }
+img { max-width: 100%; }</style></head>
+<body><div class="shell"><p class="saved">${escape(head)}</p><main>${body.innerHTML}</main></div></body>
 </html>
 `;
   save(`${title} ${host}.html`.replaceAll(" ", "-"), new Blob([html], { type: "text/html" }));

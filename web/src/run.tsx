@@ -1,6 +1,7 @@
 // One run: what it was, what it took, what happened meanwhile, and how it differs
 // from another.
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { get } from "./api";
 import { Chart, type ChartData, type Line } from "./chart";
@@ -59,10 +60,12 @@ function Whole(p: { run: Run }) {
           <Memory run={r} />
         </Panel>
       </div>
+      <Lines run={r} />
       <Against run={r} />
       <Panel title="Its devices">
         <Devices run={r} />
       </Panel>
+      <Work run={r} />
       <Panel title="While it ran">
         <div class="charts three">
           <Held runs={[r]} range={range} events={events} />
@@ -81,6 +84,7 @@ function Whole(p: { run: Run }) {
                 <A to={"/runs/r" + n.id}>r{n.id}</A> {n.name ?? "a process that is hidden from you"} ({n.user ?? "–"}), {n.devices.length === 1 ? "device" : "devices"} {n.devices.join(", ")}, for {span(n.seconds)}
               </li>
             ))}
+            {r.more_neighbours && <li>and others</li>}
           </ul>
         </Panel>
       )}
@@ -88,21 +92,87 @@ function Whole(p: { run: Run }) {
   );
 }
 
+/** A table of texts; the columns whose names end with a dot are numbers. */
+function Texts(p: { label: string; heads: string[]; rows: string[][] }) {
+  const num = p.heads.map((h) => (h.endsWith(".") ? "num" : "wrap"));
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={p.label}>
+      <table>
+        <thead>
+          <tr>
+            {p.heads.map((h, i) => (
+              <th key={h} class={num[i] === "num" ? "num" : ""}>
+                {h.replace(/\.$/, "")}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {p.rows.map((row, i) => (
+            <tr key={i}>
+              {row.map((cell, k) => (
+                <td key={k} class={num[k]}>
+                  {cell}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** The lines of code that held the most at the peak, or why they are not known. */
+function Lines(p: { run: Run }) {
+  const { lines, lines_note: note } = p.run.said;
+  if (!lines?.length && !note) return null;
+  return (
+    <Panel title="Lines of code at the peak">
+      {lines && lines.length > 0 && <Texts label="Lines of code at the peak" heads={["Line", "Pool", "At the peak.", "Allocations."]} rows={lines.map((l) => [l.line, l.pool, l.at_peak, l.allocations])} />}
+      {note && <Empty>{note}</Empty>}
+    </Panel>
+  );
+}
+
+/** What its chips did, and when they did nothing. */
+function Work(p: { run: Run }) {
+  const { operations, gaps, gap_notes: notes } = p.run.said;
+  if (!operations?.length && !gaps?.length && !notes?.length) return null;
+  return (
+    <div class="two">
+      {operations && operations.length > 0 && (
+        <Panel title="Operations that took most time">
+          <Texts label="Operations" heads={["Operation", "Time.", "Calls.", "Mean."]} rows={operations.map((o) => [o.operation, o.time, o.calls, o.mean])} />
+        </Panel>
+      )}
+      {(gaps?.length || notes?.length) && (
+        <Panel title="Longest gaps between programs">
+          {gaps && gaps.length > 0 && <Texts label="Gaps" heads={["Length.", "Device", "Ended after.", "Operation before"]} rows={gaps.map((g) => [g.length, g.device, g.ended_after, g.after])} />}
+          {notes?.map((n) => <Empty key={n}>{n}</Empty>)}
+        </Panel>
+      )}
+    </div>
+  );
+}
+
 function Facts(p: { run: Run }) {
   const r = p.run;
-  const facts: [string, string][] = [
+  const failure = r.allocation_failures?.failure;
+  const failures = failure ? <A to={"/failures/" + failure}>{r.said.failures}</A> : r.said.failures;
+  const facts: [string, ComponentChildren][] = [
     ["User", r.said.user],
     ["Ask", r.said.reach || "–"],
     ["Job", r.said.job],
     ["Host", r.host ?? "–"],
     ["tt-metal", r.release ?? "–"],
-    ["Began", moment(r.start)],
-    ["Ended", r.end.at ? moment(r.end.at) : "–"],
+    ["Began", <time dateTime={r.start}>{moment(r.start)}</time>],
+    ["Ended", r.end.at && <time dateTime={r.end.at}>{moment(r.end.at)}</time>],
     ["Took", r.said.took],
     ["Not observed", r.unseen_s ? span(r.unseen_s) : "–"],
     ["Energy", r.said.energy],
     ["Busy", r.said.busy ?? r.said.activity],
-    ["Failed allocations", r.said.failures ?? "–"],
+    ["Failed allocations", failures],
     ["Processes", r.processes.map((x) => x.pid).join(" ")],
   ];
   return (
@@ -118,7 +188,7 @@ function Facts(p: { run: Run }) {
           ))}
       </dl>
       {r.left.map((l) => (
-        <p class="warn" key={l.region + l.pid}>
+        <p class="warn body" key={l.region + l.pid}>
           process {l.pid} left {l.text} in {l.region}
         </p>
       ))}
@@ -175,6 +245,8 @@ function Devices(p: { run: Run }) {
             <th class="num">most</th>
             <th class="num">Energy</th>
             <th class="num">Hottest</th>
+            <th class="num">AICLK, mean</th>
+            <th class="num">Busy</th>
             <th class="num">PCIe to</th>
             <th class="num">from</th>
             <th>Trouble</th>
@@ -189,6 +261,8 @@ function Devices(p: { run: Run }) {
               <td class="num">{d.said.power_max}</td>
               <td class="num">{d.said.energy}</td>
               <td class="num">{d.said.hottest}</td>
+              <td class="num">{d.said.aiclk}</td>
+              <td class="num">{d.said.busy}</td>
               <td class="num">{d.said.pcie_to}</td>
               <td class="num">{d.said.pcie_from}</td>
               <td class="wrap">{d.said.trouble}</td>
@@ -206,9 +280,45 @@ interface HeldAnswer {
 
 const boundNumber: Record<string, number> = { exact: 0, at_least: 1, unsure: 2 };
 
+/** A figure over its own times: a value holds until the next. */
+interface Steps {
+  times: number[];
+  values: number[];
+  bounds: number[];
+}
+
+/** Of how many processes of a run what they held is added up. */
+const mostProcesses = 16;
+
+/** What the processes of a run held of DRAM, added up. */
+async function heldBy(r: Run, signal: AbortSignal): Promise<Steps> {
+  const own = spanOf(r);
+  const parts = await Promise.all(
+    r.processes.slice(0, mostProcesses).map(async (x): Promise<Steps> => {
+      const q = new URLSearchParams({ start: new Date(own.start * 1000).toISOString(), end: new Date(own.end * 1000).toISOString(), points: "600", start_ticks: String(x.start_ticks) });
+      const a = await get<HeldAnswer>(`processes/${x.pid}/history?${q}`, signal);
+      const pools = a.points.map((y) => y.devices.map((d) => d.pools["dram"]).filter((d) => d !== undefined));
+      return {
+        times: a.points.map((y) => Date.parse(y.time) / 1000),
+        values: pools.map((y) => y.reduce((sum, d) => sum + d.bytes, 0)),
+        bounds: pools.map((y) => Math.max(0, ...y.map((d) => boundNumber[d.bound] ?? 2))),
+      };
+    }),
+  );
+  const some = parts.filter((x) => x.times.length > 0);
+  if (some.length === 1) return some[0]!;
+  const times = [...new Set(some.flatMap((x) => x.times))].sort((a, b) => a - b);
+  const lines = some.map((x) => spread(x, times));
+  return {
+    times,
+    values: times.map((_, i) => lines.reduce((sum, l) => sum + (l.values[i] ?? 0), 0)),
+    bounds: times.map((_, i) => Math.max(...lines.map((l) => l.bounds[i] ?? 0))),
+  };
+}
+
 /** DRAM that runs held over time, the later ones moved to begin with the first. */
 function Held(p: { runs: Run[]; range: Range; events?: Event[] }) {
-  const [lines, setLines] = useState<{ name: string; times: number[]; values: number[]; bounds: number[] }[] | null>(null);
+  const [lines, setLines] = useState<({ name: string } & Steps)[] | null>(null);
   const [problem, setProblem] = useState("");
   const key = p.runs.map((r) => r.id + ":" + r.last_seen).join(",");
   useEffect(() => {
@@ -216,19 +326,9 @@ function Held(p: { runs: Run[]; range: Range; events?: Event[] }) {
     const base = Date.parse(p.runs[0]!.start) / 1000;
     Promise.all(
       p.runs.map(async (r) => {
-        const first = r.processes[0];
-        if (!first) return { name: "r" + r.id, times: [], values: [], bounds: [] };
-        const own = spanOf(r);
-        const q = new URLSearchParams({ start: new Date(own.start * 1000).toISOString(), end: new Date(own.end * 1000).toISOString(), points: "600", start_ticks: String(first.start_ticks) });
-        const a = await get<HeldAnswer>(`processes/${first.pid}/history?${q}`, stop.signal);
+        const held = await heldBy(r, stop.signal);
         const move = base - Date.parse(r.start) / 1000;
-        const pools = a.points.map((x) => x.devices.map((d) => d.pools["dram"]).filter((d) => d !== undefined));
-        return {
-          name: "r" + r.id,
-          times: a.points.map((x) => Date.parse(x.time) / 1000 + move),
-          values: pools.map((x) => x.reduce((sum, d) => sum + d.bytes, 0)),
-          bounds: pools.map((x) => Math.max(0, ...x.map((d) => boundNumber[d.bound] ?? 2))),
-        };
+        return { ...held, name: "r" + r.id, times: held.times.map((t) => t + move) };
       }),
     )
       .then((l) => {
@@ -238,27 +338,28 @@ function Held(p: { runs: Run[]; range: Range; events?: Event[] }) {
       .catch((err: Error) => !stop.signal.aborted && setProblem(err.message));
     return () => stop.abort();
   }, [key]);
-  const note = p.runs.length > 1 ? "both from their start" : "";
-  return <Chart title="DRAM that it held" note={note} data={lines && together(lines)} events={p.events} problem={problem} start={p.range.start} end={p.range.end} zero />;
+  const several = p.runs.length > 1;
+  return <Chart title={several ? "DRAM that they held" : "DRAM that it held"} note={several ? "both from their start" : ""} since={several ? Date.parse(p.runs[0]!.start) / 1000 : undefined} data={lines && together(lines)} events={p.events} problem={problem} start={p.range.start} end={p.range.end} zero />;
+}
+
+/** A figure at other times; null before its first and after its last. */
+function spread(l: Steps, times: number[]): { values: (number | null)[]; bounds: (number | null)[] } {
+  const values: (number | null)[] = [];
+  const bounds: (number | null)[] = [];
+  let at = -1;
+  for (const t of times) {
+    while (at + 1 < l.times.length && l.times[at + 1]! <= t) at++;
+    const outside = at < 0 || t > l.times.at(-1)!;
+    values.push(outside ? null : l.values[at]!);
+    bounds.push(outside ? 0 : l.bounds[at]!);
+  }
+  return { values, bounds };
 }
 
 /** Lines of their own times on one axis: a value holds until the next of the same line. */
-function together(list: { name: string; times: number[]; values: number[]; bounds: number[] }[]): ChartData {
+function together(list: ({ name: string } & Steps)[]): ChartData {
   const times = [...new Set(list.flatMap((l) => l.times))].sort((a, b) => a - b);
-  const lines: Line[] = list
-    .filter((l) => l.times.length > 0)
-    .map((l) => {
-      const values: (number | null)[] = [];
-      const bounds: (number | null)[] = [];
-      let at = -1;
-      for (const t of times) {
-        while (at + 1 < l.times.length && l.times[at + 1]! <= t) at++;
-        const over = at < 0 || t > l.times.at(-1)!;
-        values.push(over ? null : l.values[at]!);
-        bounds.push(over ? 0 : l.bounds[at]!);
-      }
-      return { name: l.name, values, bounds };
-    });
+  const lines: Line[] = list.filter((l) => l.times.length > 0).map((l) => ({ name: l.name, ...spread(l, times) }));
   return { times, lines, unit: "B", decimals: 0 };
 }
 
@@ -272,8 +373,9 @@ function Against(p: { run: Run }) {
   const others = (same ?? []).filter((r) => r.id !== p.run.id);
   const { runs: found } = useRuns("id=" + encodeURIComponent(other || "r" + p.run.id), false);
   const ended = p.run.end.kind !== "running";
+  const usual = others.some((r) => Date.parse(r.start) < Date.parse(p.run.start)); // there is something before it
   useEffect(() => {
-    if (!p.run.command) return;
+    if (!p.run.command || (!other && !usual)) return;
     const stop = new AbortController();
     const ask = new URLSearchParams({ run: "r" + p.run.id });
     if (other) ask.set("with", other);
@@ -288,7 +390,7 @@ function Against(p: { run: Run }) {
         setProblem(err.message);
       });
     return () => stop.abort();
-  }, [p.run.id, other, ended]);
+  }, [p.run.id, other, usual, ended]);
   if (!p.run.command || (others.length === 0 && !other)) return null;
   const against = other ? found?.at(-1) : undefined;
   const range = spanOf(p.run);
@@ -300,7 +402,7 @@ function Against(p: { run: Run }) {
         <label class="choice">
           <span>Compare with</span>
           <select value={other} onChange={(e) => setQuery({ with: e.currentTarget.value })}>
-            <option value="">the usual</option>
+            <option value="">{usual ? "the usual" : "–"}</option>
             {[...others].reverse().map((r) => (
               <option key={r.id} value={"r" + r.id}>
                 r{r.id} {moment(r.start)}
@@ -324,7 +426,6 @@ function Against(p: { run: Run }) {
               <thead>
                 <tr>
                   <th>Figure</th>
-                  <th>Device</th>
                   <th class="num">Before</th>
                   <th class="num">r{p.run.id}</th>
                   <th class="num">Change</th>
@@ -335,8 +436,7 @@ function Against(p: { run: Run }) {
                   .filter((f) => f.change && f.device === null)
                   .map((f) => (
                     <tr key={f.name}>
-                      <td>{f.name}</td>
-                      <td>{f.device === null ? "" : `${f.device} ${f.board ?? ""}`}</td>
+                      <td>{f.title}</td>
                       <td class="num">{f.text_a}</td>
                       <td class="num">{f.text_b}</td>
                       <td class="num">{f.change}</td>

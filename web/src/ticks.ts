@@ -35,3 +35,22 @@ export function timeSpace(_u: uPlot, _axis: number, min: number, max: number, wi
   const pixels = (30 * width) / (max - min); // of half a minute
   return pixels >= 58 ? 58 : 44;
 }
+
+const elapsedSteps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
+
+/** Ticks at round times since a moment. */
+export function elapsedTicks(since: number, min: number, max: number, width: number): number[] {
+  const room = Math.max(2, Math.floor(width / 64));
+  let step = elapsedSteps.find((s) => (max - min) / s <= room) ?? 86400;
+  while ((max - min) / step > room) step *= 2;
+  const out: number[] = [];
+  for (let t = since + Math.ceil((min - since) / step) * step; t <= max; t += step) if (t >= since) out.push(t);
+  return out;
+}
+
+/** A time since a moment: 0:07, 12:00, 1:02:03. */
+export function elapsed(seconds: number): string {
+  const s = Math.round(Math.max(0, seconds));
+  const hours = Math.floor(s / 3600);
+  return (hours > 0 ? `${hours}:${two(Math.floor(s / 60) % 60)}` : String(Math.floor(s / 60))) + ":" + two(s % 60);
+}

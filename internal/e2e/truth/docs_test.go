@@ -60,13 +60,18 @@ func TestDocs(t *testing.T) {
 			t.Errorf("%s is kept by nothing", key)
 		}
 	}
+	for _, c := range scenarios() { // the page lists all that can happen to a run
+		if what, ok := strings.CutPrefix(c.name, "a run seen by shared memory, "); ok && !strings.Contains(string(page), `| "`+what+`"`) && !strings.Contains(string(page), `, "`+what+`" |`) {
+			t.Errorf("the page does not list the scenario %q", c.name)
+		}
+	}
 	real := 0
 	for _, c := range scenarios() {
 		if strings.HasPrefix(c.name, "ttnn ") {
 			real++
 		}
 	}
-	if all := len(scenarios()); all < 45 || real < 30 {
+	if all := len(scenarios()); all < 110 || real < 30 {
 		t.Errorf("%d scenarios, %d with the real ttnn; the page promises more", all, real)
 	}
 }

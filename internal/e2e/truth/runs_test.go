@@ -18,11 +18,14 @@ import (
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-// What the simulator makes of the board while a run is watched.
+// What the simulator makes of the board while a run is watched: first, and while the
+// run holds the most.
 const (
-	runWatts   = 80
-	runCelsius = 61
-	runClock   = 1000
+	runWatts       = 80
+	runWattsMost   = 140
+	runCelsius     = 61
+	runCelsiusMost = 72
+	runClock       = 1000
 )
 
 // seenBy is who sees the allocations of a run.
@@ -39,20 +42,22 @@ type meanwhile string
 
 const (
 	nothing       meanwhile = "in peace"
-	ttmondAgain   meanwhile = "over a restart of ttmond"
+	ttmondAgain   meanwhile = "over a takeover of ttmond"
+	ttmondKilled  meanwhile = "over a kill of ttmond"
 	serverAgain   meanwhile = "over a restart of ttmon-server"
 	serverKilled  meanwhile = "over a kill of ttmon-server"
+	serverLate    meanwhile = "over a kill of ttmon-server after its peak"
 	programKilled meanwhile = "killed"
 )
 
 // runScenarios hold the account of a run against what the simulator and ttnn know.
 func runScenarios() (list []scenario) {
 	for _, by := range []seenBy{seenInShm, seenByProbes, seenByLibrary} {
-		for _, what := range []meanwhile{nothing, ttmondAgain, serverAgain, serverKilled, programKilled} {
-			quick := by == seenInShm && what == serverKilled || by == seenByProbes && what == programKilled || by == seenByLibrary && what == ttmondAgain
+		for _, what := range []meanwhile{nothing, ttmondAgain, ttmondKilled, serverAgain, serverKilled, serverLate, programKilled} {
+			quick := by == seenInShm && what == serverLate || by == seenByProbes && what == programKilled || by == seenByLibrary && what == ttmondKilled
 			list = append(list, scenario{
 				name: fmt.Sprintf("a run seen by %s, %s", by, what), how: alone | when(quick, fast),
-				play: func(s *stage) { (&watchedRun{stage: s, by: by, what: what}).play() },
+				play: func(s *stage) { (&watchedRun{stage: s, by: by, what: what, truth: map[string]curve{}}).play() },
 			})
 		}
 	}
@@ -68,13 +73,59 @@ type watchedRun struct {
 	server *exec.Cmd
 	job    *ttnn.Job
 	began  time.Time
-	held   []change // what it held since when
+	truth  map[string]curve // pools, and what the board measures
+	// At the disturbance: when it was, and how the run was seen until then.
+	disturbed time.Time
+	before    *runs.Run
 }
 
-// change is what a program holds from a moment on.
-type change struct {
-	at   time.Time
-	held ttnn.Held
+// level is what a figure is from a moment on. Of a change it is known only that it
+// happened within a time.
+type level struct {
+	at     time.Time
+	within time.Duration
+	value  float64
+}
+
+// curve is a figure over time; before its first level it is 0.
+type curve []level
+
+// at is what the figure was at a moment.
+func (c curve) at(t time.Time) (value float64) {
+	for _, l := range c {
+		if !l.at.After(t) {
+			value = l.value
+		}
+	}
+	return value
+}
+
+// sum is the figure times the seconds between two moments. slack is by how much it
+// may be off where the figure is sampled: at each change by as much as it changed,
+// for as long as a step between two samples takes.
+func (c curve) sum(from, to time.Time, step float64) (sum, slack float64) {
+	before := 0.0
+	for i, l := range c {
+		until := to
+		if i+1 < len(c) && c[i+1].at.Before(to) {
+			until = c[i+1].at
+		}
+		if l.at.After(from) {
+			slack += math.Abs(l.value-before) * (step + l.within.Seconds())
+		}
+		if since := later(l.at, from); since.Before(until) {
+			sum += l.value * until.Sub(since).Seconds()
+		}
+		before = l.value
+	}
+	return sum, slack
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 func (r *watchedRun) play() {
@@ -86,22 +137,61 @@ func (r *watchedRun) play() {
 	r.await("it is seen", func(x *runs.Run) bool {
 		return x.Observed > 2 && x.Pools["dram"].Held == 128*mib && x.Pools["l1"].Held == 2*mib
 	})
-	r.disturb()
-	r.step(alloc("c", "dram", 64*mib))
-	r.await("its peak is seen", func(x *runs.Run) bool { return x.Pools["dram"].Held == 192*mib })
-	r.step(ttnn.Step{"do": "free", "name": "c"})
-	before := r.await("it holds less again", func(x *runs.Run) bool { return x.Pools["dram"].Held == 128*mib })
-	r.await("that is seen for a while", func(x *runs.Run) bool { return x.Observed > before.Observed+2 })
+	if r.what == serverLate {
+		r.peakFor(journalWritten)
+		r.disturb()
+		seen := time.Now()
+		r.await("it is seen again", func(x *runs.Run) bool { return x.Last.After(seen.Add(2 * time.Second)) })
+	} else {
+		r.disturb()
+		r.peakFor(2)
+	}
 	r.end()
 	r.judge(r.await("it has ended", func(x *runs.Run) bool { return x.End.Kind != runs.Running }))
+}
+
+// journalWritten is after how many seconds a snapshot is in the journal on the disk.
+const journalWritten = 13
+
+// peakFor has the run hold the most, and the board take the most, and then less again
+// for so many seconds.
+func (r *watchedRun) peakFor(seconds float64) {
+	r.Helper()
+	r.board(runWattsMost, runCelsiusMost)
+	r.step(alloc("c", "dram", 64*mib))
+	r.await("its peak is seen", func(x *runs.Run) bool {
+		return x.Pools["dram"].Held == 192*mib && x.Devices[0].Power != nil && x.Devices[0].Power.Max == runWattsMost
+	})
+	r.step(ttnn.Step{"do": "free", "name": "c"})
+	r.board(runWatts, runCelsius)
+	before := r.await("it holds less again", func(x *runs.Run) bool { return x.Pools["dram"].Held == 128*mib })
+	r.await("that is seen for a while", func(x *runs.Run) bool { return x.Observed > before.Observed+seconds })
+}
+
+// board sets what the board measures.
+func (r *watchedRun) board(watts, celsius int) {
+	r.Helper()
+	for _, set := range []struct {
+		what, attr  string
+		value, unit int
+	}{{"power", "power1_input", watts, 1_000_000}, {"temperature", "temp1_input", celsius, 1000}} {
+		began := time.Now()
+		r.ctl("set", "0", set.attr, fmt.Sprint(set.value*set.unit))
+		r.change(set.what, began, float64(set.value))
+	}
+}
+
+// change notes that a figure has changed since a moment.
+func (r *watchedRun) change(what string, began time.Time, value float64) {
+	within := time.Since(began)
+	r.truth[what] = append(r.truth[what], level{began.Add(within / 2), within, value})
 }
 
 // prepare makes the host and the daemons.
 func (r *watchedRun) prepare() {
 	r.Helper()
 	r.on("p150a")
-	r.ctl("set", "0", "power1_input", fmt.Sprint(runWatts*1_000_000))
-	r.ctl("set", "0", "temp1_input", fmt.Sprint(runCelsius*1000))
+	r.board(runWatts, runCelsius)
 	r.ctl("set", "0", "tt_aiclk", fmt.Sprint(runClock))
 	if r.by == seenByProbes {
 		r.d = r.watching(ttnnLibrary(r.stage, ttnn.Newest))
@@ -149,22 +239,28 @@ func (r *watchedRun) startJob() {
 // step lets the program do something, and notes what it holds then.
 func (r *watchedRun) step(step ttnn.Step) {
 	r.Helper()
-	held := ttnn.Held{}
-	for pool, n := range r.do(r.job, step).Held {
-		held[pool] = n
+	began := time.Now()
+	held := r.do(r.job, step).Held
+	for _, pool := range []string{"dram", "l1"} {
+		r.change(pool, began, float64(held[pool]))
 	}
-	r.held = append(r.held, change{time.Now(), held})
 }
 
 // disturb lets happen what the scenario is about.
 func (r *watchedRun) disturb() {
 	r.Helper()
+	r.before = r.await("it is seen until now", func(*runs.Run) bool { return true })
+	r.disturbed = time.Now()
 	switch r.what {
 	case ttmondAgain:
 		r.bootDaemon(r.d, "--takeover")
+	case ttmondKilled:
+		_ = r.d.cmd.Process.Kill()
+		_ = r.d.cmd.Wait()
+		r.bootDaemon(r.d)
 	case serverAgain:
 		r.restartServer(syscall.SIGTERM)
-	case serverKilled:
+	case serverKilled, serverLate:
 		r.restartServer(syscall.SIGKILL)
 	}
 }
@@ -224,7 +320,8 @@ func (r *watchedRun) judge(x *runs.Run) {
 	}{{"dram", 192 * mib}, {"l1", 2 * mib}} {
 		r.peak("peak of "+pool.name, pool.truth, x.Pools[pool.name])
 		r.peak("peak of "+pool.name+" on the device", pool.truth, d.Pools[pool.name])
-		r.mean("mean of "+pool.name, pool.name, x)
+		r.mean("mean of "+pool.name, pool.name, x, func(x *runs.Run) runs.Pool { return x.Pools[pool.name] })
+		r.mean("mean of "+pool.name+" on the device", pool.name, x, func(x *runs.Run) runs.Pool { return x.Devices[0].Pools[pool.name] })
 	}
 	r.measured(x, d)
 	r.ending(x)
@@ -237,11 +334,18 @@ func (r *watchedRun) measured(x *runs.Run, d *runs.Device) {
 		r.fact("power, heat and clock", "known", fmt.Sprintf("%v %v %v", d.Power, d.Temperature, d.Clock))
 		return
 	}
-	r.near("mean power", runWatts, d.Power.Mean, 1e-6)
-	r.near("highest power", runWatts, d.Power.Max, 1e-6)
-	r.near("highest temperature", runCelsius, d.Temperature.Max, 1e-6)
+	for _, c := range []struct {
+		what  string
+		truth float64
+		stat  *runs.Stat
+	}{{"power", runWattsMost, d.Power}, {"temperature", runCelsiusMost, d.Temperature}} {
+		sum, slack := r.sum(c.what, x, x.Seen)
+		r.within("mean "+c.what, sum/x.Observed, c.stat.Mean, slack/x.Observed)
+		r.near("highest "+c.what, c.truth, c.stat.Max, 1e-6)
+	}
+	joules, slack := r.sum("power", x, x.Seen)
+	r.within("energy", joules, d.Energy, slack)
 	r.near("mean clock", runClock, d.Clock.Mean, 1e-6)
-	r.near("energy", runWatts*d.Power.Seconds, d.Energy, 1e-6)
 	// Power is known of all the time that was observed, which is all but the gaps.
 	r.near("seconds of known power", x.Observed, d.Power.Seconds, 0.01)
 	r.near("seconds observed or not", x.Last.Sub(x.Seen).Seconds(), x.Observed+x.Unseen, 0.01)
@@ -276,43 +380,53 @@ func (r *watchedRun) ending(x *runs.Run) {
 func (r *watchedRun) peak(what string, truth uint64, p runs.Pool) {
 	r.Helper()
 	r.fact(what, words.Bytes(truth), words.Bytes(p.Peak))
-	if want := model.AtLeast; r.by != seenInShm && model.ParseBound(p.PeakBound) != want {
+	late := r.by == seenInShm || r.by == seenByProbes && r.what == ttmondKilled // a new ttmond has what was allocated before it from shared memory
+	if want := model.AtLeast; !late && model.ParseBound(p.PeakBound) != want {
 		r.fact(what+" is", want.String(), p.PeakBound)
 	}
 }
 
-// late is how much later than it happened a change may be in a snapshot, on a busy
-// machine.
-const late = 3 * time.Second
+// sum is a figure times the seconds from a moment to the end of the run, without those
+// that were not seen: nothing changes while a scenario disturbs.
+func (r *watchedRun) sum(what string, x *runs.Run, from time.Time) (sum, slack float64) {
+	c := r.truth[what]
+	sum, slack = c.sum(from, x.Last, x.Step)
+	return sum - c.at(r.disturbed)*x.Unseen, slack
+}
 
 // mean adds a row for the time-weighted mean of a pool: what was held, each amount as
-// long as it was.
-func (r *watchedRun) mean(what, pool string, x *runs.Run) {
+// long as it was, over the time in which it was known. It may be off by what changed
+// within a step from one snapshot to the next; where a part in the middle was not
+// seen, that is said.
+func (r *watchedRun) mean(what, name string, x *runs.Run, of func(*runs.Run) runs.Pool) {
 	r.Helper()
-	p := x.Pools[pool]
-	if x.Unseen > 0 {
-		r.fact(what+" is", model.Unsure.String(), p.MeanBound)
-		return
+	p := of(x)
+	until := r.before.Last.Sub(r.before.Seen).Seconds() - r.before.Unseen
+	prefix := until - of(r.before).Seconds // until the program had opened its device
+	hole := x.Observed - p.Seconds - prefix
+	sum, slack := r.sum(name, x, x.Seen.Add(time.Duration(prefix*float64(time.Second))))
+	c := r.truth[name]
+	sum -= c.at(r.disturbed) * hole
+	off := math.Abs(p.Mean*p.Seconds - sum)
+	exact := model.ParseBound(p.MeanBound) == model.Exact
+	v, why := right, fmt.Sprintf("off by %s times a second, of %s at most, known for %.1f of %.1f s", words.Bytes(uint64(off)), words.Bytes(uint64(slack)), p.Seconds, x.Observed)
+	switch {
+	case p.Seconds == 0, off > slack+1, exact && (x.Unseen > 0 || hole > x.Step):
+		v = wrong
+	case !exact:
+		v = bounded
 	}
-	var sum, slack float64
-	before := uint64(0)
-	for i, c := range r.held {
-		until := x.Last
-		if i+1 < len(r.held) {
-			until = r.held[i+1].at
-		}
-		sum += float64(c.held[pool]) * until.Sub(c.at).Seconds()
-		slack += math.Abs(float64(c.held[pool])-float64(before)) * late.Seconds()
-		before = c.held[pool]
+	r.enter(row{what: what, truth: words.Bytes(uint64(sum / p.Seconds)), said: words.Bytes(uint64(p.Mean)), verdict: v, why: why})
+}
+
+// within adds a row for a figure that may be off by so much.
+func (r *watchedRun) within(what string, truth, said, slack float64) {
+	r.Helper()
+	v := right
+	if math.Abs(said-truth) > slack+1e-6*math.Abs(truth) {
+		v = wrong
 	}
-	// A moment that no snapshot saw (a server that is started again) weighs little
-	// enough in a mean to be within the slack.
-	seconds := x.Last.Sub(r.held[0].at).Seconds()
-	v, why := right, ""
-	if p.Seconds == 0 || math.Abs(p.Mean-sum/seconds) > slack/seconds {
-		v, why = wrong, fmt.Sprintf("known for %.1f of %.1f s", p.Seconds, seconds)
-	}
-	r.enter(row{what: what, truth: words.Bytes(uint64(sum / seconds)), said: words.Bytes(uint64(p.Mean)), verdict: v, why: why})
+	r.enter(row{what: what, truth: fmt.Sprintf("%.3f", truth), said: fmt.Sprintf("%.3f", said), verdict: v, why: fmt.Sprintf("to %.3f", slack)})
 }
 
 // near adds a row for a figure that is no memory.
@@ -328,7 +442,7 @@ func (r *watchedRun) near(what string, truth, said, share float64) {
 // comparedRuns: of two runs of a program ttmon diff names the line by which the peak
 // grew, to their user and to root, after a restart of ttmond, and to no other user.
 func comparedRuns(s *stage) {
-	r := &watchedRun{stage: s, by: seenByLibrary}
+	r := &watchedRun{stage: s, by: seenByLibrary, truth: map[string]curve{}}
 	r.prepare()
 	for n, bytes := range []int{64 * mib, 256 * mib} {
 		r.startJob()
@@ -344,7 +458,7 @@ func comparedRuns(s *stage) {
 		}
 		r.awaitRun(name, func(x *runs.Run) bool { return x.End.Kind != runs.Running })
 	}
-	const blamed = "192 MiB more DRAM at the peak ("
+	const blamed = "192 MiB more DRAM at the peak, from "
 	var got said
 	compare := []string{"diff", "r1", "r2", "--daemon", r.d.api}
 	s.until("the line is known", func() bool {
@@ -352,9 +466,9 @@ func comparedRuns(s *stage) {
 		return strings.Contains(got.out, blamed)
 	})
 	verdict, _, _ := strings.Cut(got.out, "\n")
-	s.fact("the line is named", "true", fmt.Sprint(strings.Contains(verdict, ".py:") && strings.Contains(verdict, "+192 MiB)")))
+	s.fact("the line is named", "true", fmt.Sprint(strings.Contains(verdict, ".py:")))
 	s.bootDaemon(r.d, "--takeover")
-	s.fact("after a restart", got.out, s.run(filepath.Join(bin, "ttmon"), compare...).out)
+	s.fact("after a restart", "the same", map[bool]string{true: "the same", false: "not the same"}[s.run(filepath.Join(bin, "ttmon"), compare...).out == got.out])
 	other := s.asNobody(compare...).out
 	s.fact("to another user", "the figures, and no line", map[bool]string{true: "the figures, and no line", false: other}[strings.Contains(other, "192 MiB more DRAM at the peak") && !strings.Contains(other, ".py:")])
 }

@@ -43,6 +43,7 @@ type Figure struct {
 	Unit   Unit   `json:"unit"`
 	A      *Value `json:"a"` // null: not known
 	B      *Value `json:"b"`
+	Title  string `json:"title,omitempty"` // the name in words
 	// In words; empty: the figures are the same, or one is not known.
 	TextA      string `json:"text_a"`
 	TextB      string `json:"text_b"`

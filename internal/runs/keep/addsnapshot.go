@@ -33,6 +33,7 @@ func (l *live) addSnapshot(s *model.Snapshot, mine []*model.Process, conditions 
 		clear(l.devices)
 	default:
 		l.Observed += seconds
+		l.Step = max(l.Step, seconds)
 	}
 	l.Last = s.Time
 	l.addProcesses(mine)
@@ -48,7 +49,7 @@ func (l *live) addSnapshot(s *model.Snapshot, mine []*model.Process, conditions 
 		if !known {
 			before = model.PoolBytes{}
 		}
-		fold(l.pools(s, at), before, now, s.Time, seconds)
+		fold(l.pools(s, at), before, now, s.Time, seconds, l.Unseen > 0)
 		l.before[at] = now
 	}
 	for at := range l.before {
@@ -71,7 +72,7 @@ func (l *live) addSnapshot(s *model.Snapshot, mine []*model.Process, conditions 
 }
 
 // doubtMeans notes that a part of the run was not seen: its means are those of
-// the rest.
+// the rest, also of pools that are known only from now on.
 func (l *live) doubtMeans() {
 	all := []map[string]runs.Pool{l.Pools}
 	for i := range l.Devices {
@@ -82,10 +83,8 @@ func (l *live) doubtMeans() {
 	}
 	for _, pools := range all {
 		for name, p := range pools {
-			if p.MeanBound != "" {
-				p.MeanBound = model.Unsure.String()
-				pools[name] = p
-			}
+			p.MeanBound = model.Unsure.String()
+			pools[name] = p
 		}
 	}
 }
@@ -222,28 +221,37 @@ func (l *live) device(s *model.Snapshot, index int) *runs.Device {
 	return &l.Devices[at]
 }
 
-// fold takes what is held now into the peaks and the means.
-func fold(pools map[string]runs.Pool, before, now model.PoolBytes, at time.Time, seconds float64) {
+// fold takes what is held now into the peaks and the means, which are not sure where a
+// part of the run was not seen.
+func fold(pools map[string]runs.Pool, before, now model.PoolBytes, at time.Time, seconds float64, unseen bool) {
 	for _, pool := range model.Pools() {
-		n, bound, known := now[pool].Best()
-		if !known {
+		n, bound, ok := now[pool].Best()
+		if !ok {
 			continue
 		}
 		name := pool.String()
 		p := pools[name]
+		known := p.PeakBound != ""
 		p.Held = n
-		if p.PeakBound == "" || n > p.Peak {
+		if !known || n > p.Peak {
 			// Between two snapshots it may have been more.
 			p.Peak, p.PeakBound, p.PeakAt = n, max(bound, model.AtLeast).String(), at
 		}
-		if old, oldBound, was := before[pool].Best(); was && seconds > 0 {
+		old, oldBound, was := before[pool].Best()
+		switch {
+		case was && seconds > 0:
 			p.Mean += ((float64(old)+float64(n))/2 - p.Mean) * seconds / (p.Seconds + seconds)
 			p.Seconds += seconds
 			worst := max(bound, oldBound)
 			if p.MeanBound != "" {
 				worst = max(worst, model.ParseBound(p.MeanBound))
 			}
+			if unseen {
+				worst = model.Unsure
+			}
 			p.MeanBound = worst.String()
+		case !was && known: // earlier, and not in between
+			p.MeanBound = model.Unsure.String()
 		}
 		pools[name] = p
 	}

@@ -163,6 +163,14 @@ func (l *live) state() liveState {
 	return st
 }
 
+// Last is the time of the last snapshot that was taken in; after Restore that of
+// the predecessor's, as far as it is on the disk.
+func (b *Book) Last() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.tracker.last
+}
+
 // Observe takes a snapshot in.
 func (b *Book) Observe(s *model.Snapshot) {
 	b.mu.Lock()

@@ -23,19 +23,49 @@ import (
 func (s *Store) Find(q runs.Query) (list []runs.Run, more bool, err error) { return s.find(q, nil) }
 
 // find searches newest, which are not on the disk, and then the files from the
-// newest to the oldest, until it has as many runs as were asked for.
+// newest to the oldest, until it has as many runs as were asked for. Runs that are
+// named are first searched by their numbers, in the files that have these.
 func (s *Store) find(q runs.Query, newest []runs.Run) (list []runs.Run, more bool, err error) {
-	limit := q.Limit
-	if limit <= 0 || limit > runs.MaxAnswer {
-		limit = runs.MaxAnswer
+	if len(q.Names) == 0 {
+		f, err := s.search(&q, newest, func(string) bool { return true })
+		if err != nil {
+			return nil, false, err
+		}
+		list, more = f.newest(f.found)
+		return list, more, nil
 	}
-	f := finder{q: &q, limit: limit, seen: map[uint64]bool{}, parts: partsOf(&q), word: wordOf(&q)}
+	f, err := s.search(&q, newest, unlessIndexed(func(x index) bool { return x.hasNumber(q.Names) }))
+	if err == nil && !f.done() {
+		f, err = s.search(&q, newest, unlessIndexed(func(x index) bool { return x.mayHave(q.Names) }))
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	list, more = f.newest(f.found)
+	if len(list) == 0 {
+		list, more = f.newest(f.otherwise)
+	}
+	return list, more, nil
+}
+
+// unlessIndexed reports whether a file is worth unpacking: has decides where it has
+// an index.
+func unlessIndexed(has func(index) bool) func(path string) bool {
+	return func(path string) bool {
+		x, err := readIndex(path)
+		return err != nil || has(x)
+	}
+}
+
+// search takes in what matches, out of newest and of the files that are worth it.
+func (s *Store) search(q *runs.Query, newest []runs.Run, worth func(path string) bool) (*finder, error) {
+	f := newFinder(q)
 	for i := len(newest) - 1; i >= 0; i-- {
 		f.add(&newest[i])
 	}
-	texts, err := s.texts(q.Since)
+	texts, err := s.texts(q.Since, worth)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	for read := range texts {
 		if f.done() {
@@ -43,26 +73,18 @@ func (s *Store) find(q runs.Query, newest []runs.Run) (list []runs.Run, more boo
 		}
 		text, err := read()
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		f.scan(text)
 	}
-	list = f.found
-	if len(q.Names) > 0 && len(list) == 0 {
-		list = f.otherwise
-	}
-	slices.SortStableFunc(list, byStart)
-	if len(list) > limit {
-		list, more = list[len(list)-limit:], true
-	}
-	return list, more, nil
+	return f, nil
 }
 
 // texts yields how to read the contents of the files that may have runs which
-// ended after a time, the newest first. The current file is read first: another
+// ended after a time and are worth it, the newest first. The current file is read first: another
 // process may compress it meanwhile, and has the compressed one in place before it
 // removes it.
-func (s *Store) texts(since time.Time) (func(yield func(func() ([]byte, error)) bool), error) {
+func (s *Store) texts(since time.Time, worth func(path string) bool) (func(yield func(func() ([]byte, error)) bool), error) {
 	s.mu.Lock()
 	now, err := os.ReadFile(filepath.Join(s.dir, current))
 	files := s.files()
@@ -75,7 +97,7 @@ func (s *Store) texts(since time.Time) (func(yield func(func() ([]byte, error)) 
 			return
 		}
 		for i := len(files) - 1; i >= 0; i-- {
-			if files[i].last.Before(since.Truncate(time.Second)) {
+			if files[i].last.Before(since.Truncate(time.Second)) || !worth(files[i].path) {
 				continue
 			}
 			if !yield(func() ([]byte, error) { return unpack(files[i].path) }) {
@@ -116,6 +138,21 @@ type finder struct {
 	word      []byte          // that it must have, in lower case; nil: none
 	found     []runs.Run
 	otherwise []runs.Run // whose processes or jobs have the name
+}
+
+func newFinder(q *runs.Query) *finder {
+	limit := q.Limit
+	if limit <= 0 || limit > runs.MaxAnswer {
+		limit = runs.MaxAnswer
+	}
+	return &finder{q: q, limit: limit, seen: map[uint64]bool{}, parts: partsOf(q), word: wordOf(q)}
+}
+
+// newest is as much of a list as was asked for, the oldest first.
+func (f *finder) newest(list []runs.Run) (newest []runs.Run, more bool) {
+	slices.SortStableFunc(list, byStart)
+	over := max(0, len(list)-f.limit)
+	return list[over:], over > 0
 }
 
 // done reports whether enough was found. Runs are in the order of their ends, and

@@ -177,6 +177,50 @@ func TestGap(t *testing.T) {
 	}
 }
 
+// A pool that is unknown for a while in the middle of a run has a mean of the rest,
+// which is not sure. Before it was first known, and in the end, nothing is missing.
+func TestHole(t *testing.T) {
+	known, unknown := program(7, 0, 10, 10), program(7, 0, 10, 10)
+	unknown.Devices[0].Memory[model.DRAM] = model.NoBytes(model.Denied)
+	for name, c := range map[string]struct {
+		seen    string // k: known, u: unknown
+		bound   string
+		seconds float64
+	}{
+		"always known":           {"kkkk", "exact", 3},
+		"unknown in the middle":  {"kkukk", "unsure", 2},
+		"unknown twice":          {"kkuukkuk", "unsure", 2},
+		"unknown at first":       {"uukkk", "exact", 2},
+		"unknown in the end":     {"kkkuu", "exact", 2},
+		"never known for a time": {"kuk", "unsure", 0},
+		"one sample, then none":  {"kukk", "unsure", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := open(t, t.TempDir())
+			sc := &scene{power: 10}
+			for i, k := range c.seen {
+				b.Observe(sc.at(float64(i), map[rune]model.Process{'k': known, 'u': unknown}[k]))
+			}
+			r := only(t, b)
+			if x := r.Pool(model.DRAM); x.MeanBound != c.bound || x.Seconds != c.seconds || c.seconds > 0 && x.Mean != 20 {
+				t.Errorf("%+v", x)
+			}
+		})
+	}
+}
+
+// The longest step is that between two snapshots that were counted, not a gap.
+func TestStep(t *testing.T) {
+	b := open(t, t.TempDir())
+	sc := &scene{power: 10}
+	for _, at := range []float64{0, 1, 3.5, 4.5, 60, 61} {
+		b.Observe(sc.at(at, program(7, 0, 10, 0)))
+	}
+	if r := only(t, b); r.Step != 2.5 || r.Unseen != 55.5 {
+		t.Errorf("step %v, unseen %v", r.Step, r.Unseen)
+	}
+}
+
 // One late snapshot is no gap, and what is one follows the interval.
 func TestLateSnapshot(t *testing.T) {
 	for name, c := range map[string]struct {

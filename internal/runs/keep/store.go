@@ -21,7 +21,7 @@ import (
 )
 
 // Store is the runs that have ended, on disk: a JSON document a line, appended to
-// a file; full files are compressed, and the oldest of them removed when they are
+// a file; full files are compressed, with an index of their runs, and the oldest of them removed when they are
 // too old or too many. A run that is there twice is as the later line says. It is
 // safe for several goroutines.
 type Store struct {
@@ -110,7 +110,7 @@ func (s *Store) Highest() (id uint64) {
 // least.
 func (s *Store) newest() map[uint64]time.Time {
 	ended := map[uint64]time.Time{}
-	texts, err := s.texts(time.Time{})
+	texts, err := s.texts(time.Time{}, func(string) bool { return true })
 	if err != nil {
 		return ended
 	}
@@ -215,8 +215,10 @@ func (s *Store) pack() error {
 	}
 	var highest uint64
 	var last time.Time
+	var list []runs.Run
 	for line := range bytes.Lines(text) {
 		if r, ok := parse(line); ok {
+			list = append(list, r)
 			highest = max(highest, r.ID)
 			if t := r.Ended(); t.After(last) {
 				last = t
@@ -224,15 +226,15 @@ func (s *Store) pack() error {
 		}
 	}
 	number := uint64(1)
-	if list := s.files(); len(list) > 0 {
-		number = list[len(list)-1].number + 1
+	if files := s.files(); len(files) > 0 {
+		number = files[len(files)-1].number + 1
 	}
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return fmt.Errorf("compressing runs: %w", err)
 	}
 	defer enc.Close()
-	if err := replace.File(s.packedName(number, highest, last), enc.EncodeAll(text, nil), 0o600); err != nil {
+	if err := replace.File(s.packedName(number, highest, last), enc.EncodeAll(text, newIndex(list).frame()), 0o600); err != nil {
 		return fmt.Errorf("compressing runs: %w", err)
 	}
 	s.file.Close()

@@ -35,8 +35,25 @@ func Complete(c *compare.Comparison) {
 	}
 	for i := range c.Figures {
 		f := &c.Figures[i]
+		f.Title = Title(f.Name)
 		f.TextA, f.TextB, f.ChangeText = Value(f.Unit, f.A), Value(f.Unit, f.B), Change(f)
 	}
+}
+
+// Title is the name of a figure in words: DRAM, peak.
+func Title(name string) string {
+	titles := map[string]string{
+		"duration": "Duration", "energy": "Energy", "busy": "Busy", "throttled": "Throttled", "left": "Left behind", "failures": "Failed allocations", "shared": "Shared its devices", "resets": "Resets",
+		"power": "Power", "temperature": "Temperature", "aiclk": "AICLK", "activity": "Activity", "pcie": "PCIe", "peak": "peak", "mean": "mean", "max": "highest", "to": "to the device", "from": "from the device",
+	}
+	for _, p := range model.Pools() {
+		titles[p.String()] = PoolName(p)
+	}
+	what, part, ok := strings.Cut(name, ".")
+	if !ok {
+		return cmp.Or(titles[what], what)
+	}
+	return cmp.Or(titles[what], what) + ", " + cmp.Or(titles[part], part)
 }
 
 // Remark says one thing that differs.
@@ -60,19 +77,22 @@ func Remark(c *compare.Comparison, r *compare.Remark) string {
 		return fmt.Sprintf("%s instead of %s", sideEnding(&c.B.End), sideEnding(&c.A.End))
 	case compare.Failures:
 		if r.B == 0 {
-			return "no failed allocation any more"
+			return "no failed allocations"
 		}
 		return words.Mark(model.AtLeast) + words.Count(int(r.B), "failed allocation")
 	case compare.Left:
 		if r.B == 0 {
-			return "leaves nothing behind any more"
+			return "left nothing behind"
 		}
 		return "left " + about + words.Bytes(uint64(r.B)) + " behind"
 	case compare.PeakDRAM:
-		return about + size + " " + more + " DRAM at the peak" + on + blamed(r)
+		return about + size + " " + more + " DRAM at the peak" + on + blamed(r, change)
 	case compare.PeakL1:
-		return about + size + " " + more + " L1 at the peak" + on + blamed(r)
+		return about + size + " " + more + " L1 at the peak" + on + blamed(r, change)
 	case compare.Duration:
+		if times, ok := multiple(r.A, r.B); ok {
+			return times + " as long"
+		}
 		return Share(r.A, r.B) + map[bool]string{true: " longer", false: " shorter"}[change > 0]
 	case compare.Throttled:
 		switch {
@@ -83,6 +103,9 @@ func Remark(c *compare.Comparison, r *compare.Remark) string {
 		}
 		return "throttled " + seconds(r.B) + on
 	case compare.Energy:
+		if times, ok := multiple(r.A, r.B); ok {
+			return about + times + " the energy" + on
+		}
 		return about + Share(r.A, r.B) + " " + more + " energy" + on
 	case compare.Shared:
 		if r.B == 0 {
@@ -108,22 +131,35 @@ func slower(o *compare.Operation) string {
 	return text
 }
 
-// blamed names the line that a change of a peak is most due to.
-func blamed(r *compare.Remark) string {
-	if r.Line == nil {
+// blamed names the line that a change of a peak is most due to, and how much of the
+// change that is, where it is not all.
+func blamed(r *compare.Remark, change float64) string {
+	switch {
+	case r.Line == nil:
 		return ""
+	case math.Abs(r.LineChange-change) <= 0.01*math.Abs(change):
+		return ", from " + Line(r.Line)
 	}
-	return fmt.Sprintf(" (%s %s)", Line(r.Line), Signed(r.LineChange))
+	return fmt.Sprintf(", from %s (%s)", Line(r.Line), Signed(r.LineChange))
 }
 
-// Line is a line of code: model.py:88 kv_cache.
+// Line is a line of code: model.py:88 kv_cache. What a program allocates before its
+// first line, or in a thread without Python, has none.
 func Line(l *runs.Line) string {
-	name := "(no call site)"
-	if l.File != "" {
-		name = fmt.Sprintf("%s:%d", filepath.Base(l.File), l.Line)
+	name := cmp.Or(l.Tag, l.Function)
+	switch {
+	case l.File != "":
+		name = strings.TrimSpace(fmt.Sprintf("%s:%d %s", filepath.Base(l.File), l.Line, name))
+	case name != "":
+		name = "allocations of " + name + " without a call site"
+	default:
+		name = "allocations without a call site"
 	}
-	return words.Escape(strings.TrimSpace(name + " " + cmp.Or(l.Tag, l.Function)))
+	return words.Escape(name)
 }
+
+// NoLines says why lines of code are not compared.
+const NoLines = "only runs under ttmon run --stacks have them, for their user and root, and recordings with allocations"
 
 // Signed is an amount of bytes with its sign.
 func Signed(v float64) string {
@@ -143,13 +179,18 @@ func sideEnding(e *runs.Ending) string {
 	return ending(e)
 }
 
-// Share says by how much B differs from A, without its direction: 8 %, 3.1×.
+// multiple is how many times A B is, where percent would be hard to read: 3.1×.
+func multiple(a, b float64) (text string, ok bool) {
+	if a <= 0 || b <= 3*a {
+		return "", false
+	}
+	return words.Fixed(b/a, 1) + "×", true
+}
+
+// Share says by how much B differs from A, without its direction: 8 %.
 func Share(a, b float64) string {
-	switch {
-	case a == 0:
+	if a == 0 {
 		return "infinitely"
-	case b > 3*a:
-		return words.Fixed(b/a, 1) + "×"
 	}
 	ratio := math.Abs(b-a) / math.Abs(a)
 	if ratio < 0.0995 {
@@ -189,6 +230,9 @@ func Amount(u compare.Unit, v float64) string {
 	case compare.Bytes:
 		return words.Bytes(uint64(max(v, 0)))
 	case compare.Seconds:
+		if v < 60 && v != math.Trunc(v) {
+			return Elapsed(v)
+		}
 		return seconds(v)
 	case compare.Joules:
 		return Joules(v)
@@ -219,11 +263,17 @@ func Change(f *compare.Figure) string {
 		sign = "−"
 	}
 	amount := Amount(f.Unit, math.Abs(d))
-	if f.Unit == compare.Celsius {
+	switch f.Unit {
+	case compare.Celsius:
 		amount = words.Whole(math.Abs(d)) + " K"
+	case compare.Seconds:
+		amount = Elapsed(math.Abs(d))
 	}
 	if f.A.V == 0 {
 		return sign + amount
+	}
+	if times, ok := multiple(f.A.V, f.B.V); ok {
+		return fmt.Sprintf("%s%s (%s)", sign, amount, times)
 	}
 	return fmt.Sprintf("%s%s (%s%s)", sign, amount, sign, Share(f.A.V, f.B.V))
 }

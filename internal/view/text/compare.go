@@ -3,6 +3,7 @@ package text
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/runs/compare"
@@ -20,7 +21,7 @@ func AppendComparison(dst []byte, c *compare.Comparison, all bool, top int, o Op
 	}{{"A", c.A}, {"B", c.B}} {
 		what := words.Escape(x.side.Name)
 		if n := len(x.side.Runs); n > 1 {
-			what = fmt.Sprintf("%s: median of %s", what, strings.Join(x.side.Runs, " "))
+			what = fmt.Sprintf("%s: median of %s", what, strings.Join(x.side.Runs, ", "))
 		}
 		line := fmt.Sprintf("%s  %s  %s  %s", x.letter, what, clock(x.side.Start, o), words.Escape(x.side.Command))
 		dst = append(append(dst, strings.TrimRight(line, " ")...), '\n')
@@ -74,10 +75,12 @@ func appendOperations(dst []byte, c *compare.Comparison, top int) []byte {
 // appendLines lists the lines of code that differ: by the most that they held.
 func appendLines(dst []byte, c *compare.Comparison, top int) []byte {
 	switch a, b := c.A.Lines, c.B.Lines; {
-	case a == nil && b == nil:
+	case a == nil && b == nil && !peakDiffers(c):
 		return dst
+	case a == nil && b == nil:
+		return fmt.Appendf(dst, "\nlines of code are not known of these runs: %s\n", runwords.NoLines)
 	case a == nil || b == nil:
-		return append(dst, "\nlines of code cannot be compared: they are known of one side only\n"...)
+		return fmt.Appendf(dst, "\nlines of code cannot be compared, %s has none: %s\n", map[bool]string{true: "A", false: "B"}[a == nil], runwords.NoLines)
 	case a.Lost > 0 || b.Lost > 0:
 		dst = fmt.Appendf(dst, "\nallocations that were not recorded: A %d, B %d\n", a.Lost, b.Lost)
 	}
@@ -94,7 +97,7 @@ func appendLines(dst []byte, c *compare.Comparison, top int) []byte {
 			break
 		}
 		rows = append(rows, []string{
-			runwords.Line(&l.Line), l.Pool, words.Bytes(l.PeakA), words.Bytes(l.PeakB), runwords.Signed(float64(l.PeakB) - float64(l.PeakA)),
+			runwords.Line(&l.Line), strings.ToUpper(l.Pool), words.Bytes(l.PeakA), words.Bytes(l.PeakB), runwords.Signed(float64(l.PeakB) - float64(l.PeakA)),
 			words.Bytes(l.HeldA), words.Bytes(l.HeldB), fmt.Sprintf("%d → %d", l.AllocsA, l.AllocsB),
 		})
 	}
@@ -103,6 +106,11 @@ func appendLines(dst []byte, c *compare.Comparison, top int) []byte {
 		dst = fmt.Appendf(dst, "%d more (--top)\n", more)
 	}
 	return dst
+}
+
+// peakDiffers reports whether the verdict is about a peak, which a line could explain.
+func peakDiffers(c *compare.Comparison) bool {
+	return slices.ContainsFunc(c.Verdict, func(r compare.Remark) bool { return r.Kind == compare.PeakDRAM || r.Kind == compare.PeakL1 })
 }
 
 // onlyOne reports whether one side alone has a figure, and it is not 0.

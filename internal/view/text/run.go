@@ -3,8 +3,6 @@ package text
 import (
 	"cmp"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -41,6 +39,7 @@ func AppendRun(dst []byte, r *runs.Run, now time.Time, o Options) []byte {
 	dst = appendAligned(dst, facts)
 	dst = append(dst, '\n')
 	dst = appendRunMemory(dst, r)
+	dst = appendRunLines(dst, r)
 	dst = appendRunDevices(dst, r, o)
 	dst = appendRunWork(dst, r)
 	dst = appendRunGaps(dst, r)
@@ -92,18 +91,22 @@ func runProcesses(r *runs.Run) string {
 // appendRunMemory draws what was held of each pool: on every device, and on every
 // chip of those that have several.
 func appendRunMemory(dst []byte, r *runs.Run) []byte {
-	rows := [][]string{{"Device", "Pool", "Peak", "at", "Mean", "Last"}}
+	running := r.End.Kind == runs.Running
+	rows := [][]string{{"Device", "Pool", "Peak", "after", "Mean"}}
+	if running {
+		rows[0] = append(rows[0], "Now")
+	}
 	add := func(name string, pools map[string]runs.Pool) {
 		for _, pool := range model.Pools() {
 			p, ok := pools[pool.String()]
 			if !ok || p.Peak == 0 && pool != model.DRAM {
 				continue
 			}
-			last := words.Nothing
-			if r.End.Kind == runs.Running {
-				last = words.Figure(model.BoundBytes(p.Held, model.ParseBound(cmp.Or(p.MeanBound, p.PeakBound))))
+			row := []string{name, runwords.PoolName(pool), words.Figure(p.PeakBytes()), words.Duration(max(p.PeakAt.Sub(r.Start), 0)), words.Figure(p.MeanBytes())}
+			if running {
+				row = append(row, words.Figure(model.BoundBytes(p.Held, model.ParseBound(cmp.Or(p.MeanBound, p.PeakBound)))))
 			}
-			rows = append(rows, []string{name, runwords.PoolName(pool), words.Figure(p.PeakBytes()), words.Duration(max(p.PeakAt.Sub(r.Start), 0)), words.Figure(p.MeanBytes()), last})
+			rows = append(rows, row)
 			name = ""
 		}
 	}
@@ -123,58 +126,54 @@ func appendRunMemory(dst []byte, r *runs.Run) []byte {
 
 // appendRunWork draws the operations that took most of the run's chips.
 func appendRunWork(dst []byte, r *runs.Run) []byte {
-	list := r.Operations()
+	list := runwords.Operations(r)
 	if len(list) == 0 {
 		return dst
 	}
 	rows := [][]string{{"Operation", "Time", "Calls", "Mean"}}
-	for _, o := range list[:min(len(list), maxRunOperations)] {
-		span := func(s float64) string { return words.ProgramTime(time.Duration(s * float64(time.Second))) }
-		rows = append(rows, []string{words.Escape(o.Name), span(o.Seconds), strconv.FormatUint(o.Calls, 10), span(o.Seconds / float64(max(o.Calls, 1)))})
+	for _, o := range list {
+		rows = append(rows, []string{o.Name, o.Time, o.Calls, o.Mean})
 	}
 	return append(appendAligned(dst, rows), '\n')
 }
 
-// maxRunOperations is how many operations a run shows.
-const maxRunOperations = 8
-
-// maxRunGaps is how many gaps a run shows.
-const maxRunGaps = 5
-
 // appendRunGaps draws the longest times between two programs.
 func appendRunGaps(dst []byte, r *runs.Run) []byte {
-	list, missing := r.Gaps(), r.GapsMissing()
-	if missing != "" {
-		which := "the longest gaps"
-		if len(list) > 0 {
-			which = "some of the longest gaps"
+	list, notes := runwords.Gaps(r)
+	if len(list) > 0 {
+		rows := [][]string{{"Longest gap", "Device", "Ended after", "Operation before"}}
+		for _, g := range list {
+			rows = append(rows, []string{g.Length, g.Device, g.Ended, g.After})
 		}
-		dst = fmt.Appendf(dst, "%s are not listed: %s\n", which, missing.Why())
+		dst = appendAligned(dst, rows)
 	}
-	if len(list) == 0 {
-		return dst
+	for _, note := range notes {
+		dst = append(append(dst, note...), '\n')
 	}
-	rows := [][]string{{"Longest gap", "Device", "Until", "After"}}
-	var causes []string
-	for _, g := range list[:min(len(list), maxRunGaps)] {
-		length := words.ProgramTime(span(g.Seconds))
-		if g.Cause != "" {
-			length = words.Mark(model.Unsure) + length
-			if why := g.Cause.Why(); !slices.Contains(causes, why) {
-				causes = append(causes, why)
-			}
+	if len(list)+len(notes) > 0 {
+		dst = append(dst, '\n')
+	}
+	return dst
+}
+
+// appendRunLines draws the lines of code that held the most at the peak, or says why
+// they are not known.
+func appendRunLines(dst []byte, r *runs.Run) []byte {
+	list, note := runwords.Lines(r)
+	if len(list) > 0 {
+		rows := [][]string{{"Line of code", "Pool", "At the peak", "Allocations"}}
+		for _, l := range list {
+			rows = append(rows, []string{l.Line, l.Pool, l.AtPeak, l.Allocs})
 		}
-		until := words.Nothing
-		if !g.End.IsZero() {
-			until = words.Duration(max(g.End.Sub(r.Start), 0))
-		}
-		rows = append(rows, []string{length, strings.TrimSpace(deviceName(g.Device) + " " + words.Escape(g.Chip)), until, cmp.Or(words.Escape(g.After), words.Nothing)})
+		dst = appendAligned(dst, rows)
 	}
-	dst = appendAligned(dst, rows)
-	for _, why := range causes {
-		dst = fmt.Appendf(dst, "gaps are not certain: %s\n", why)
+	if note != "" {
+		dst = append(append(dst, note...), '\n')
 	}
-	return append(dst, '\n')
+	if len(list) > 0 || note != "" {
+		dst = append(dst, '\n')
+	}
+	return dst
 }
 
 // appendRunDevices draws power, heat, traffic and trouble of each device.
