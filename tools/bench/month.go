@@ -3,19 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
 	"time"
 
-	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/tsdb"
-	"github.com/prometheus/prometheus/tsdb/chunkenc"
-	"github.com/prometheus/prometheus/tsdb/chunks"
 
 	"github.com/ttmon/ttmon/internal/history/disk"
 	"github.com/ttmon/ttmon/internal/model"
@@ -72,39 +66,25 @@ func monthHistory(l *lab) error {
 // writeMonth writes the power of the devices as blocks of a day, as the coarse
 // history has them.
 func writeMonth(dir string, end time.Time) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
+	var series []blockSeries
+	for i := range monthDevices {
+		series = append(series, blockSeries{
+			labels.FromStrings("__name__", "tenstorrent_core_power_watts", "device", fmt.Sprint(i), "pci", fmt.Sprintf("0000:%02x:00.0", i)),
+			func(at time.Time) float64 { return float64(60 + (at.Unix()/15*7+int64(i)*13)%40) },
+		})
 	}
 	const day = 24 * time.Hour
 	for from := end.Add(-monthDays * day).Truncate(day); from.Before(end); from = from.Add(day) {
-		var list []storage.Series
-		for i := range monthDevices {
-			var samples []chunks.Sample
-			for at := from; at.Before(from.Add(day)) && at.Before(end); at = at.Add(disk.CoarseEvery) {
-				samples = append(samples, monthSample{at.UnixMilli(), float64(60 + (at.Unix()/15*7+int64(i)*13)%40)})
-			}
-			list = append(list, storage.NewListSeries(labels.FromStrings("__name__", "tenstorrent_core_power_watts", "device", fmt.Sprint(i), "pci", fmt.Sprintf("0000:%02x:00.0", i)), samples))
+		until := from.Add(day)
+		if until.After(end) {
+			until = end
 		}
-		if _, err := tsdb.CreateBlock(list, dir, 2*day.Milliseconds(), slog.New(slog.DiscardHandler)); err != nil {
+		if err := writeBlock(dir, blockSpan{from, until, disk.CoarseEvery}, series); err != nil {
 			return fmt.Errorf("writing a day: %w", err)
 		}
 	}
 	return nil
 }
-
-// monthSample is a sample of the power of a device.
-type monthSample struct {
-	ms int64
-	v  float64
-}
-
-func (s monthSample) T() int64                      { return s.ms }
-func (s monthSample) ST() int64                     { return 0 }
-func (s monthSample) F() float64                    { return s.v }
-func (s monthSample) H() *histogram.Histogram       { return nil }
-func (s monthSample) FH() *histogram.FloatHistogram { return nil }
-func (s monthSample) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
-func (s monthSample) Copy() chunks.Sample           { return s }
 
 func openMonth(dir string) (*disk.Store, error) {
 	return disk.Open(disk.Options{
@@ -210,6 +190,7 @@ func monthRuns(l *lab) error {
 		{"the newest 20", runs.Query{Limit: 20}},
 		{"since yesterday", runs.Query{Since: end.Add(-24 * time.Hour)}},
 		{"a run of a month ago, by number", runs.Query{Names: []string{"r7"}}},
+		{"a run of a month ago, by process", runs.Query{Names: []string{"100007"}}},
 		{"the last 5 of a command", runs.Query{Command: monthCommand(7), Limit: 5}},
 		{"the last 50 of a user", runs.Query{UID: &uid, Limit: 50}},
 		{"all that failed in the month", runs.Query{Failed: true}},
@@ -225,7 +206,7 @@ func monthRuns(l *lab) error {
 
 func timeFind(store *keep.Store, what string, q runs.Query) error {
 	best, n := time.Duration(0), 0
-	for i := range 3 {
+	for i := 0; i < 3 && best < time.Second; i++ { // the slow ones once
 		begun := time.Now()
 		list, _, err := store.Find(q)
 		if err != nil {
