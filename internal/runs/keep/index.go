@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"hash/fnv"
+	"hash/crc32"
 	"io"
 	"maps"
 	"os"
@@ -49,9 +49,7 @@ func newIndex(list []runs.Run) index {
 
 // hashName has 24 bits: of some hundreds of names in a file few others look like one.
 func hashName(name string) uint64 {
-	h := fnv.New32a()
-	h.Write([]byte(name))
-	return uint64(h.Sum32() >> 8)
+	return uint64(crc32.ChecksumIEEE([]byte(name)) >> 8)
 }
 
 // frame is the index as it is written.
