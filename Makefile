@@ -27,11 +27,11 @@ build: ## build ttmon, ttmond, ttmon-server and ttmon-sim into bin/
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 .PHONY: lib
-lib: ## build libttmon.so anew for both architectures, after a change below lib/
+lib: ## rebuild libttmon.so for both architectures, after a change below lib/
 	tools/libttmon
 
 .PHONY: web
-web: ## bundle the page anew after a change below web/ (needs npm)
+web: ## rebuild the page's bundle after a change below web/ (needs npm)
 	cd web && npm ci --silent
 	$(GO) run -C tools/web .
 
@@ -142,7 +142,7 @@ bench: ## print the measurements that the docs quote, as ratios
 	@$(GO) run ./tools/bench $(SECTIONS)
 
 .PHONY: docs
-docs: ## write the generated pages of docs/, and what the README shows, anew
+docs: ## regenerate the generated pages of docs/, and what the README shows
 	$(GO) test ./cmd/ttmon ./cmd/ttmon-sim ./internal/metric ./internal/wire ./internal/view/text ./internal/view/bankmap ./internal/view/runtext ./internal/view/tui/top \
 	  -run 'TestDocs|TestAliasPages|TestFieldsPage|TestSchemaFile|TestReadme' -update
 	$(GO) test ./cmd/ttmond ./cmd/ttmon-server -run 'TestManual|TestCompletionFiles' -update

@@ -31,7 +31,11 @@ func (a Area) Bar(x, y, w int, b Bar) {
 		bar = w
 	}
 	if bar < MinBar || math.IsNaN(b.Ratio) {
-		a.Sub(x, y, w, 1).PutRight(w, 0, words.Truncate(b.Text, w), Text)
+		room := w
+		if words.Width(b.Text) > w { // a reason that is cut off does not touch the label before it
+			room--
+		}
+		a.Sub(x, y, w, 1).PutRight(w, 0, words.Truncate(b.Text, room), Text)
 		return
 	}
 	a.Set(x, y, '[', Faint)

@@ -101,7 +101,7 @@ func TestBar(t *testing.T) {
 		{Bar{Ratio: 0.999}, "[███████████▉]"},
 		{Bar{Ratio: 7}, "[████████████]"},
 		{Bar{Ratio: math.NaN(), Text: "8 MiB"}, "         8 MiB"},
-		{Bar{Text: "much too long for it"}, "much too long…"},
+		{Bar{Text: "much too long for it"}, " much too lon…"},
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			g := draw(14, 1, func(a Area) { a.Bar(0, 0, 14, c.b) })

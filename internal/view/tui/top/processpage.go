@@ -144,7 +144,7 @@ func runsIn(q *model.Process) []widget.Entry {
 	add("Slurm step", q.SlurmStep)
 	add("Unit", q.SystemdUnit)
 	if len(out) == 1 {
-		out = append(out, widget.Entry{Name: "Host", Value: "in no container, job or unit that can be told"})
+		out = append(out, widget.Entry{Name: "Host", Value: "no container, job or unit known"})
 	}
 	return out
 }
