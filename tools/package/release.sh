@@ -81,6 +81,7 @@ rm -rf "$dist/.archive"
 repositories() {
   local deb=$dist/repository/deb rpm=$dist/repository/rpm file
   mkdir -p "$deb" "$rpm"
+  touch -d "@$SOURCE_DATE_EPOCH" "$dist"/*.deb "$dist"/*.rpm # createrepo_c writes the files' times down
   ln "$dist"/*.deb "$deb/"
   ln "$dist"/*.rpm "$rpm/"
   (cd "$deb" && dpkg-scanpackages --multiversion . 2>/dev/null >Packages && gzip -9nk Packages)
