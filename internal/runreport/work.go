@@ -306,6 +306,16 @@ func workProperties(r *Report) (list []property) {
 		add("programs", strconv.FormatUint(w.Programs, 10))
 		add("host_late_s", seconds(w.Late))
 		add("longest_gap_s", seconds(w.LongestGap))
+		for n, g := range w.Gaps[:min(len(w.Gaps), topGaps)] {
+			add(fmt.Sprintf("gap%d_s", n+1), seconds(g.Seconds))
+			add(fmt.Sprintf("gap%d_until_s", n+1), seconds(g.Until))
+			if g.After != "" {
+				add(fmt.Sprintf("gap%d_after", n+1), g.After)
+			}
+		}
+		if w.GapsCause != "" && w.LongestGap > 0 {
+			add("gaps_cause", string(w.GapsCause))
+		}
 		for n, o := range w.Operations[:min(len(w.Operations), topOperations)] {
 			add(fmt.Sprintf("operation%d", n+1), o.Name)
 			add(fmt.Sprintf("operation%d_s", n+1), seconds(o.Seconds))
@@ -314,6 +324,9 @@ func workProperties(r *Report) (list []property) {
 	}
 	return list
 }
+
+// topGaps is how many gaps of a chip are properties.
+const topGaps = 3
 
 // topOperations is how many operations of a chip are properties.
 const topOperations = 5

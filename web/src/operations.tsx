@@ -1,7 +1,8 @@
 // What runs on the chips: operations by the share of the time that they take.
 
+import { moment } from "./figures";
 import { A, Empty, Panel } from "./parts";
-import type { Operation, Process } from "./types";
+import type { ChipWork, Gap, Operation, Process } from "./types";
 
 /** A time of programs, as terminals show it: "342 µs", "1.9 ms", "4.2 s". */
 export function programTime(ns: number): string {
@@ -77,6 +78,42 @@ export function Operations(p: { processes: Process[]; device?: number }) {
         </tbody>
       </table>
       {rows.length > most && <Empty>and {rows.length - most} more: ttmon ops</Empty>}
+    </Panel>
+  );
+}
+
+const mostGaps = 5;
+
+/** The longest times between two programs of a process, over its chips. Nothing where none are listed. */
+export function Gaps(p: { process: Process }) {
+  const rows: { c: ChipWork; g: Gap }[] = [];
+  for (const c of p.process.work?.chips ?? []) for (const g of c.gaps ?? []) rows.push({ c, g });
+  if (rows.length === 0) return null;
+  rows.sort((a, b) => b.g.length_ns - a.g.length_ns);
+  const unsure = rows.slice(0, mostGaps).some((r) => r.c.gaps_cause);
+  return (
+    <Panel title="Longest gaps between programs">
+      <table class="operations">
+        <thead>
+          <tr>
+            <th scope="col" class="num">Length</th>
+            <th scope="col">Until</th>
+            <th scope="col">After</th>
+            <th scope="col">Dev</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.slice(0, mostGaps).map(({ c, g }, i) => (
+            <tr key={i}>
+              <td class="num">{(c.gaps_cause ? "~" : "") + programTime(g.length_ns)}</td>
+              <td>{g.end ? moment(g.end) : "–"}</td>
+              <td>{g.after || "(no name known)"}</td>
+              <td>{`${c.index ?? "–"}${c.chip ?? ""}`}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {unsure && <Empty>~: a program that was not reported may have run in it</Empty>}
     </Panel>
   );
 }

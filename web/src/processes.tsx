@@ -6,7 +6,7 @@ import { BankMap, Fit, Flame, type MapAnswer, type MapPool, type Site, useMap } 
 import { Chart, type ChartData } from "./chart";
 import { A, Empty, Panel, poolNames, Reasons } from "./parts";
 import { ofProcess, useEvents } from "./metricchart";
-import { Operations } from "./operations";
+import { Gaps, Operations } from "./operations";
 import { ProcessTable } from "./processtable";
 import { type Range, RangeChoice, useRange } from "./range";
 import { setQuery, useRoute } from "./route";
@@ -46,6 +46,7 @@ export function ProcessPage(p: { s: State; name: string }) {
       </div>
       {proc && said ? <Identity p={proc} s={said} state={p.s} /> : <Empty>Process {p.name} uses no device at this moment.</Empty>}
       {proc && <Operations processes={[proc]} />}
+      {proc && <Gaps process={proc} />}
       <Panel title="Memory over time" tools={<RangeChoice range={range} />}>
         <Past pid={Number(p.name)} ticks={proc?.start_ticks ?? 0} buses={busesOf(p.s, proc)} range={range} now={proc && said ? present(snap.time, proc, said) : null} />
       </Panel>

@@ -99,6 +99,15 @@ export interface ChipWork {
   busy_ratio: number | null;
   late_ratio: number | null;
   operations: Operation[];
+  gaps?: Gap[];
+  gaps_cause?: string;
+}
+
+/** A time between two programs of a process on a chip. */
+export interface Gap {
+  length_ns: number;
+  end: string | null;
+  after?: string;
 }
 
 export interface Operation {

@@ -73,9 +73,15 @@ func ttnnLibrary(s *stage, release string) string {
 // is skipped where the machine does not allow it.
 func (s *stage) watching(libraries ...string) *daemon {
 	s.Helper()
+	return s.watchingWith("", libraries...)
+}
+
+// watchingWith is watching with more lines of configuration.
+func (s *stage) watchingWith(more string, libraries ...string) *daemon {
+	s.Helper()
 	dir := s.TempDir()
 	config := filepath.Join(dir, "ttmond.toml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, "[uprobe]\nlibraries = [%s]\n", quoted(libraries)), 0o644); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, "[uprobe]\nlibraries = [%s]\n%s", quoted(libraries), more), 0o644); err != nil {
 		s.Fatal(err)
 	}
 	d := s.daemonWith("--config", config)

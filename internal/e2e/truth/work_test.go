@@ -17,6 +17,7 @@ const (
 	byLibrary witness = "libttmon"
 	byProbe   witness = "probe"
 	byBoth    witness = "libttmon and probe"
+	byWaits   witness = "probe, with waits" // uprobe.waits
 )
 
 // workJob is a ttnn program whose chips report what the scenario makes up.
@@ -58,6 +59,7 @@ func workScenarios() (list []scenario) {
 		{"a divided device", "p150a", false, divided, nil},
 		{"a program of 3 s", "p150a", false, longProgram, nil},
 		{"forged pages", "p150a", true, forgedPages, nil},
+		{"known gaps", "p150a", true, knownGaps, nil},
 		{"a second queue beside the first", "p150a", false, besideAnother, ttnn.Step{"queues": 2}},
 	} {
 		for _, w := range []witness{byLibrary, byProbe} {
@@ -74,6 +76,12 @@ func workScenarios() (list []scenario) {
 				play: func(s *stage) { steady(0.7)(s, s.fed("p150a", release, w, nil)) },
 			})
 		}
+	}
+	for _, release := range []string{ttnn.Newest, "0.76.0"} {
+		list = append(list, scenario{
+			name: "work: stuck in a finish, from outside, with " + release, how: alone,
+			play: func(s *stage) { stuckOutside(s, s.fed("p150a", release, byWaits, nil)) },
+		})
 	}
 	for _, c := range []struct{ release, boards string }{{ttnn.Newest, "n300"}, {"0.76.0", "p150a"}} {
 		list = append(list, scenario{

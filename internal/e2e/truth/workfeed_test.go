@@ -28,9 +28,12 @@ func (s *stage) fed(boards, release string, w witness, open ttnn.Step) *workJob 
 	s.Helper()
 	s.on(boards)
 	var d *daemon
-	if w == byLibrary {
+	switch w {
+	case byLibrary:
 		d = s.daemonWith("--no-uprobe")
-	} else {
+	case byWaits:
+		d = s.watchingWith("waits = true\n", ttnnLibrary(s, release))
+	default:
 		d = s.watching(ttnnLibrary(s, release))
 	}
 	feed, err := ttnn.NewFeed(s.TempDir(), len(s.chips), 1)
@@ -38,7 +41,7 @@ func (s *stage) fed(boards, release string, w witness, open ttnn.Step) *workJob 
 		s.Skip(err)
 	}
 	var before []string
-	if w != byProbe {
+	if w == byLibrary || w == byBoth {
 		dir := s.TempDir()
 		if err := libtest.Build(dir, "plain"); err != nil {
 			s.Fatal(err)

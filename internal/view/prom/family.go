@@ -149,6 +149,7 @@ var (
 	processBound   = gauge("process_memory_used_bound", "how to read tenstorrent_process_memory_used_bytes: 0 exact, 1 at least, 2 unsure")
 	processBusy    = counter("process_busy_seconds_total", "time in which programs of a process ran on a chip")
 	processRan     = counter("process_programs_total", "programs of a process that ran on a chip")
+	processGap     = gauge("process_longest_gap_seconds", "longest time between two programs of a process on a chip, since the process began; only where no program can have run in it unreported")
 	operationBusy  = counter("operation_busy_seconds_total", "time that the programs of an operation took of a chip: the operations of a process that took most")
 	operationCalls = counter("operation_calls_total", "programs of an operation that ran on a chip")
 	snapshotTime   = gauge("snapshot_timestamp_seconds", "when the figures were collected")

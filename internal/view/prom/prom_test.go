@@ -244,3 +244,28 @@ func TestChips(t *testing.T) {
 		t.Errorf("%d series of chips, want two:\n%s", n, text)
 	}
 }
+
+// The longest gap of a process is there where no program can have run in it.
+func TestLongestGap(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		gap   float64
+		cause model.GapCause
+		want  bool
+	}{
+		{"certain", 0.25, "", true},
+		{"certain, and not listed", 0.25, model.GapsNotKept, true},
+		{"a program may have run unreported", 0.25, model.GapsLossy, false},
+		{"no gap yet", 0, "", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := sample.One()
+			s.Processes = s.Processes[:1]
+			s.Processes[0].Work.Chips = []model.ChipWork{{Device: s.Devices[0].Index, ChipID: 7, LongestGap: tt.gap, GapsCause: tt.cause}}
+			text := string(page(Text, s))
+			if got := strings.Contains(text, "\ntenstorrent_process_longest_gap_seconds{") && strings.Contains(text, " 0.25\n"); got != tt.want {
+				t.Errorf("there: %v, want %v", got, tt.want)
+			}
+		})
+	}
+}

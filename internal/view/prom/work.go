@@ -23,6 +23,11 @@ func (w *Walker) work(s *model.Snapshot, emit Emit) {
 			emit(processRan, labels, float64(n))
 		}
 	})
+	w.eachChipWork(s, func(labels Labels, c *model.ChipWork) {
+		if c.LongestGap > 0 && (c.GapsCause == "" || c.GapsCause == model.GapsNotKept) {
+			emit(processGap, labels, c.LongestGap)
+		}
+	})
 	w.eachOperation(s, func(labels Labels, o *model.Operation) { emit(operationBusy, labels, float64(o.Time)/1e9) })
 	w.eachOperation(s, func(labels Labels, o *model.Operation) { emit(operationCalls, labels, float64(o.Calls)) })
 }
