@@ -12,6 +12,8 @@ import (
 )
 
 func main() {
+	// The simulated host and its workloads are this program, started again: these
+	// two calls do not return there.
 	metal.Reexec()
 	sim.Reexec(kinds.All())
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))

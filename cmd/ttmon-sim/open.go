@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,7 +28,7 @@ works inside a simulated host only: real boards are never opened.`,
 		Example: "  ttmon-sim --boards p300c -- ttmon-sim open -- python3 model.py",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageError{errors.New("no command to become: add -- COMMAND")}
+				return usageError{errors.New("no command to run: add -- COMMAND")}
 			}
 			return nil
 		},
@@ -37,26 +36,26 @@ works inside a simulated host only: real boards are never opened.`,
 			if _, err := os.Stat(sim.Marker); err != nil {
 				return usageError{errors.New("this host is not a simulated one, and real boards are never opened: run it inside ttmon-sim")}
 			}
-			nodes, err := nodesOf(devices)
+			nodes, err := deviceNodes(devices)
 			if err != nil {
 				return usageError{err}
 			}
-			return become(nodes, args)
+			return execWith(nodes, args)
 		},
 	}
 	cmd.Flags().StringVar(&devices, "devices", "", "the `INDICES` of the devices, separated by commas (default: all)")
 	return cmd
 }
 
-// nodesOf are the device nodes of a list of indices; of all if it is empty.
-func nodesOf(list string) ([]string, error) {
+// deviceNodes returns the paths of the devices in a list of indices, or of all
+// devices if it is empty.
+func deviceNodes(list string) ([]string, error) {
 	const dir = "/dev/tenstorrent"
 	if list == "" {
 		nodes, err := filepath.Glob(dir + "/[0-9]*")
 		if err == nil && len(nodes) == 0 {
 			err = errors.New("the simulated host has no device")
 		}
-		slices.Sort(nodes)
 		return nodes, err
 	}
 	var nodes []string
@@ -70,14 +69,14 @@ func nodesOf(list string) ([]string, error) {
 	return nodes, nil
 }
 
-// become opens the nodes for the program that this process becomes.
-func become(nodes, argv []string) error {
+// execWith replaces this process by a program that has the nodes open.
+func execWith(nodes, argv []string) error {
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
 		return err
 	}
 	for _, node := range nodes {
-		if _, err := unix.Open(node, unix.O_RDWR, 0); err != nil { // not O_CLOEXEC: it is to stay open
+		if _, err := unix.Open(node, unix.O_RDWR, 0); err != nil { // without O_CLOEXEC: the program inherits it
 			return fmt.Errorf("opening %s: %w", node, err)
 		}
 	}

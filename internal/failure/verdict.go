@@ -18,8 +18,8 @@ const (
 	Fragmented Cause = "fragmented"
 	// TooLarge: a bank could not hold it if it were empty.
 	TooLarge Cause = "too_large"
-	// Reserved: there is a hole that is large enough, and something else keeps
-	// the request from it: another allocator, an address limit, a cut.
+	// Reserved: a hole is large enough, but the request may not use it, because of
+	// another allocator, an address limit or a cut.
 	Reserved Cause = "reserved"
 	// Overlap: circular buffers and a buffer need the same addresses.
 	Overlap Cause = "overlap"
@@ -33,9 +33,9 @@ const (
 // those of one bank.
 type Verdict struct {
 	Cause Cause `json:"cause"`
-	// Missing is what lacks: of what is free (full), of the largest hole
-	// (fragmented), of the bank (too large), or the overlap of a clash; of a trace
-	// region over all banks.
+	// Missing is how much larger the request is than what is free (full), the
+	// largest hole (fragmented) or the bank (too large). For a clash it is the
+	// overlap; for a trace region it counts all banks.
 	Missing uint64        `json:"missing_bank_bytes,omitzero"`
 	Space   *blocks.Space `json:"space"` // what was free; nil: not known
 	By      Reserver      `json:"reserved_by,omitempty"`
@@ -44,13 +44,13 @@ type Verdict struct {
 	Fixes []Fix `json:"fixes"`
 }
 
-// Reserver is what kept a request from a hole that is large enough.
+// Reserver is why a request could not use a hole that is large enough.
 type Reserver string
 
 // The reservers.
 const (
 	ByCut   Reserver = "cut"       // the low end of every bank is set aside (for sub-devices, as a rule: shrink_allocator_size)
-	ByLimit Reserver = "limit"     // no address below a limit was allowed
+	ByLimit Reserver = "limit"     // the request allowed no address below a limit
 	ByOther Reserver = "allocator" // another allocator of the device uses the same banks
 )
 
@@ -61,22 +61,32 @@ func (r *Record) Judge() {
 		r.doubt(StateUnknown)
 		return
 	}
+	r.doubtLines()
+	switch r.Kind {
+	case Clash:
+		r.judgeClash()
+	case Trace:
+		r.judgeTrace()
+	case NoRoom:
+		r.judgeRoom()
+	}
+}
+
+// doubtLines notes which lines of code are unknown: those of the holders, or all.
+func (r *Record) doubtLines() {
+	holders := slices.ContainsFunc(r.Sites, func(s Site) bool { return s.Tag != "" || len(s.Stack) > 0 })
+	request := len(r.Stack) > 0
 	switch {
-	case slices.ContainsFunc(r.Sites, func(s Site) bool { return s.Tag != "" || len(s.Stack) > 0 }) || len(r.Stack) > 0 && r.State.Usage().Blocks == 0:
-	case len(r.Stack) > 0:
+	case holders, request && r.State.Usage().Blocks == 0: // without blocks there are no holders
+	case request:
 		r.doubt(NoHolderLines)
 	default:
 		r.doubt(NoLines)
 	}
-	switch r.Kind {
-	case Clash:
-		r.judgeClash()
-		return
-	case Trace:
-		r.judgeTrace()
-		return
-	case NoRoom:
-	}
+}
+
+// judgeRoom finds out why there was no room.
+func (r *Record) judgeRoom() {
 	if len(r.Chips) == 0 {
 		r.doubt(ChipUnknown)
 	}

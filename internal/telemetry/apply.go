@@ -6,9 +6,9 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// Apply gives a device what its table says and the driver does not: limits,
-// cores, versions. Where the catalogue would have stood in, the value is now
-// measured. It never replaces what the driver said.
+// Apply fills in what the driver does not report from the firmware's table: limits,
+// cores, versions. A measured value takes precedence over the catalogue's nominal
+// one, and never over the driver's.
 func Apply(d *model.Device, w Words) {
 	x := newDecoder(d.Arch, w)
 	fill(&d.ShutdownTemperature, x.number(tagShutdown, "shutdown temperature", 200))
@@ -29,7 +29,8 @@ func Apply(d *model.Device, w Words) {
 	fill(&d.Firmware.TTFlash, x.version(tagTTFlash, "tt-flash version"))
 }
 
-// fill sets a reading that the driver does not offer. A limit of 0 is none.
+// fill sets a reading that the driver does not offer. A limit of 0
+// means that there is none.
 func fill[T comparable](to *model.Reading[T], from model.Reading[T]) {
 	var zero T
 	if to.Status == model.Absent && from.Known() && from.V != zero {
@@ -37,7 +38,7 @@ func fill[T comparable](to *model.Reading[T], from model.Reading[T]) {
 	}
 }
 
-// MemoryChannels is how many GDDR channels of a chip work.
+// MemoryChannels counts the GDDR channels that are enabled on a chip.
 func MemoryChannels(t *model.Telemetry) (n int, ok bool) {
 	m, ok := t.Enabled.Memory.Get()
 	return bits.OnesCount32(m), ok && m != 0

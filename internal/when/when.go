@@ -11,7 +11,7 @@ import (
 	"github.com/ttmon/ttmon/internal/exit"
 )
 
-// Span reads a length of time: 90s, 2h, -30s, 7d.
+// Span reads a length of time: 90s, 2h, -30s, 7d. time.ParseDuration has no days.
 func Span(s string) (time.Duration, bool) {
 	if rest, ok := strings.CutSuffix(s, "d"); ok {
 		if n, err := strconv.ParseFloat(rest, 64); err == nil && math.Abs(n) < 36500 {
@@ -22,34 +22,35 @@ func Span(s string) (time.Duration, bool) {
 	return d, err == nil
 }
 
-// forms are the ways to write a moment.
-var forms = [...]string{
-	time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02", clock,
+// layouts are the ways to write a moment.
+var layouts = [...]string{
+	time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02", clockLayout,
 }
 
-const clock = "15:04"
+// clockLayout has no date: it means the last time that a clock showed it.
+const clockLayout = "15:04"
 
-// day reads a word for the begin of a day.
-func day(s string, now time.Time) (time.Time, bool) {
-	back, ok := map[string]int{"today": 0, "yesterday": 1}[s]
+// parseDay reads today and yesterday as the start of that day.
+func parseDay(s string, now time.Time) (time.Time, bool) {
+	daysAgo, ok := map[string]int{"today": 0, "yesterday": 1}[s]
 	y, m, d := now.Local().Date()
-	return time.Date(y, m, d-back, 0, 0, 0, 0, time.Local), ok
+	return time.Date(y, m, d-daysAgo, 0, 0, 0, 0, time.Local), ok
 }
 
-// Ago reads a time ago, or a moment, that was given with a flag.
+// Ago reads an age or a moment. Errors begin with the name of the flag.
 func Ago(flag, s string, now time.Time) (time.Time, error) {
 	if d, ok := Span(s); ok && d >= 0 {
 		return now.Add(-d), nil
 	}
-	if t, ok := day(s, now); ok {
+	if t, ok := parseDay(s, now); ok {
 		return t, nil
 	}
-	for _, form := range forms {
-		t, err := time.ParseInLocation(form, s, time.Local)
+	for _, layout := range layouts {
+		t, err := time.ParseInLocation(layout, s, time.Local)
 		if err != nil {
 			continue
 		}
-		if form == clock {
+		if layout == clockLayout {
 			y, m, d := now.Local().Date()
 			if t = time.Date(y, m, d, t.Hour(), t.Minute(), 0, 0, time.Local); t.After(now) {
 				t = t.AddDate(0, 0, -1)

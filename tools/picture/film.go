@@ -26,7 +26,8 @@ import (
 //	key NAME                a key, as tmux names it
 //	ctl COMMAND             tells the simulated host something
 //
-// What waits for a command is not in the film; what is shown is as long as it was.
+// Time spent in until and wait is cut from the film; everything else plays at the
+// speed at which it was recorded.
 type step struct{ verb, rest string }
 
 const (
@@ -42,13 +43,17 @@ func readFilm(name string) (steps []step, err error) {
 		return nil, err
 	}
 	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		line := strings.TrimSpace(s.Text())
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		line := strings.TrimSpace(lines.Text())
 		if line == "" || line[0] == '#' {
 			continue
 		}
 		verb, rest, _ := strings.Cut(line, " ")
 		steps = append(steps, step{verb, rest})
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}
 	if len(steps) == 0 || steps[0].verb != "host" {
 		return nil, fmt.Errorf("%s does not begin with a host", name)
@@ -56,29 +61,29 @@ func readFilm(name string) (steps []step, err error) {
 	return steps, nil
 }
 
-// size is that of a terminal, in cells.
-type size struct{ w, h int }
+// termSize is the size of a terminal, in cells.
+type termSize struct{ w, h int }
 
-func filmHost(s step) (boards string, z size, err error) {
+func parseHost(s step) (boards string, size termSize, err error) {
 	boards, text, _ := strings.Cut(s.rest, " ")
-	if _, err := fmt.Sscanf(text, "%dx%d", &z.w, &z.h); err != nil || z.w < 20 || z.h < 5 {
-		return "", z, fmt.Errorf("the size %q is not like 100x30", text)
+	if _, err := fmt.Sscanf(text, "%dx%d", &size.w, &size.h); err != nil || size.w < 20 || size.h < 5 {
+		return "", size, fmt.Errorf("host: invalid terminal size %q: at least 20x5, such as 100x30", text)
 	}
-	return boards, z, nil
+	return boards, size, nil
 }
 
 func knownVerb(verb string) bool {
 	return slices.Contains([]string{"run", "type", "until", "show", "wait", "key", "ctl"}, verb)
 }
 
-// film records on a simulated host: outside it starts that host with this program
-// in it again, inside it records.
+// film runs itself again inside a simulated host, and records there. $TTMON_FILM
+// distinguishes the two.
 func film(script, bin, output string) error {
 	steps, err := readFilm(script)
 	if err != nil {
 		return err
 	}
-	boards, size, err := filmHost(steps[0])
+	boards, size, err := parseHost(steps[0])
 	if err != nil {
 		return err
 	}
@@ -96,7 +101,7 @@ func film(script, bin, output string) error {
 	if err != nil {
 		return err
 	}
-	defer c.end()
+	defer c.close()
 	for _, s := range steps[1:] {
 		if err := c.do(s); err != nil {
 			return fmt.Errorf("%s %s: %w", s.verb, s.rest, err)
@@ -105,41 +110,48 @@ func film(script, bin, output string) error {
 	return os.WriteFile(output, picture.Film(c.frames), 0o644)
 }
 
-// camera is a terminal that is recorded.
+// camera records a terminal, with the daemons that the programs in it ask.
 type camera struct {
 	bin, dir string
-	size     size
+	size     termSize
 	daemons  []*exec.Cmd
 	frames   []picture.Frame
 	last     string // what the last frame shows
 }
 
-func newCamera(bin string, z size) (*camera, error) {
-	c := &camera{bin: bin, size: z}
-	var err error
-	if c.dir, err = os.MkdirTemp("", "film"); err != nil {
+func newCamera(bin string, size termSize) (*camera, error) {
+	dir, err := os.MkdirTemp("", "film")
+	if err != nil {
 		return nil, err
 	}
-	socket := filepath.Join(c.dir, "ttmond.sock")
-	os.Setenv("TTMON_SOCKET", socket)
-	os.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	for _, d := range []*exec.Cmd{
-		exec.Command("ttmond", "--socket", socket, "--alloc-socket", filepath.Join(c.dir, "alloc.sock"), "--state-dir", filepath.Join(c.dir, "state")),
-		exec.Command("ttmon-server", "--daemon", socket, "--socket", filepath.Join(c.dir, "server.sock"), "--state-dir", filepath.Join(c.dir, "server"), "--listen", "off"),
-	} {
-		if err := d.Start(); err != nil {
-			return nil, err
-		}
-		c.daemons = append(c.daemons, d)
-	}
-	if _, err := c.tmux("-f", "/dev/null", "new-session", "-d", "-c", c.dir, "-x", strconv.Itoa(c.size.w), "-y", strconv.Itoa(c.size.h),
-		"env", "-i", "PATH="+os.Getenv("PATH"), "HOME="+c.dir, "TTMON_SOCKET="+socket, "TERM=screen-256color", "COLORTERM=truecolor", "LANG=C.UTF-8", "PS1=$ ", "sh", "-i"); err != nil {
+	c := &camera{bin: bin, dir: dir, size: size}
+	if err := c.start(); err != nil {
+		c.close()
 		return nil, err
 	}
 	return c, nil
 }
 
-func (c *camera) end() {
+// start starts the daemons and the terminal.
+func (c *camera) start() error {
+	socket := filepath.Join(c.dir, "ttmond.sock")
+	os.Setenv("TTMON_SOCKET", socket)
+	os.Setenv("PATH", c.bin+":"+os.Getenv("PATH"))
+	for _, d := range []*exec.Cmd{
+		exec.Command("ttmond", "--socket", socket, "--alloc-socket", filepath.Join(c.dir, "alloc.sock"), "--state-dir", filepath.Join(c.dir, "state")),
+		exec.Command("ttmon-server", "--daemon", socket, "--socket", filepath.Join(c.dir, "server.sock"), "--state-dir", filepath.Join(c.dir, "server"), "--listen", "off"),
+	} {
+		if err := d.Start(); err != nil {
+			return err
+		}
+		c.daemons = append(c.daemons, d)
+	}
+	_, err := c.tmux("-f", "/dev/null", "new-session", "-d", "-c", c.dir, "-x", strconv.Itoa(c.size.w), "-y", strconv.Itoa(c.size.h),
+		"env", "-i", "PATH="+os.Getenv("PATH"), "HOME="+c.dir, "TTMON_SOCKET="+socket, "TERM=screen-256color", "COLORTERM=truecolor", "LANG=C.UTF-8", "PS1=$ ", "sh", "-i")
+	return err
+}
+
+func (c *camera) close() {
 	_, _ = c.tmux("kill-server")
 	for _, d := range c.daemons {
 		_ = d.Process.Kill()
@@ -181,10 +193,10 @@ func (c *camera) do(s step) error {
 		}
 		return c.show(d)
 	}
-	return errors.New("there is no such step")
+	return errors.New("unknown step")
 }
 
-// shoot records the screen; a screen that is shown already is shown for longer.
+// shoot records the screen for d. An unchanged screen extends the last frame.
 func (c *camera) shoot(d time.Duration) error {
 	text, err := c.tmux("capture-pane", "-e", "-p")
 	if err != nil {
@@ -198,6 +210,7 @@ func (c *camera) shoot(d time.Duration) error {
 	return nil
 }
 
+// typeLine types a line of ASCII, as a person would.
 func (c *camera) typeLine(line string) error {
 	for i := range line {
 		if _, err := c.tmux("send-keys", "-l", line[i:i+1]); err != nil {
@@ -239,5 +252,5 @@ func (c *camera) until(want string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the screen never shows it")
+	return fmt.Errorf("not on the screen after %v", untilLimit)
 }

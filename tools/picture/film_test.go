@@ -8,7 +8,7 @@ func TestFilmScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := filmHost(steps[0]); err != nil {
+	if _, _, err := parseHost(steps[0]); err != nil {
 		t.Error(err)
 	}
 	for _, s := range steps[1:] {

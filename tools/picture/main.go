@@ -70,11 +70,11 @@ func drawText(file string) error {
 		return err
 	}
 	text := strings.TrimRight(string(b), "\n")
-	z := size{h: strings.Count(text, "\n") + 1}
+	size := termSize{h: strings.Count(text, "\n") + 1}
 	for line := range strings.Lines(text) {
-		z.w = max(z.w, words.Width(colours.ReplaceAllString(strings.TrimSuffix(line, "\n"), "")))
+		size.w = max(size.w, words.Width(colours.ReplaceAllString(strings.TrimSuffix(line, "\n"), "")))
 	}
-	_, err = os.Stdout.Write(picture.Capture(text, z.w, z.h, filmFG, filmBG).SVG())
+	_, err = os.Stdout.Write(picture.Capture(text, size.w, size.h, filmFG, filmBG).SVG())
 	return err
 }
 

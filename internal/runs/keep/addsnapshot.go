@@ -12,18 +12,19 @@ import (
 	"github.com/ttmon/ttmon/internal/runs"
 )
 
-// sample is what the next snapshot is measured against, of one device.
+// sample is what a snapshot says of one device; the next snapshot is compared with it.
 type sample struct {
 	Power, Temperature, Clock, Activity model.Reading[float64]
-	To, From                            model.Reading[uint64]
+	To, From                            model.Reading[uint64] // PCIe bytes
 	State                               model.State
 	Condition                           model.ConditionKind
 }
 
-// addSnapshot takes in a snapshot in which the run has devices open.
+// addSnapshot adds a snapshot in which the run has devices open. seconds is the time
+// since the one before; gap: it is too long to know what happened in it.
 func (l *live) addSnapshot(s *model.Snapshot, mine []*model.Process, conditions map[int]model.ConditionKind, seconds float64, gap bool) {
 	switch {
-	case l.Seen.Equal(s.Time):
+	case l.Seen.Equal(s.Time): // the first one
 	case gap:
 		if lost := s.Time.Sub(l.Last).Seconds(); lost > 0 {
 			l.Unseen += lost
@@ -37,19 +38,15 @@ func (l *live) addSnapshot(s *model.Snapshot, mine []*model.Process, conditions 
 	}
 	l.Last = s.Time
 	l.addProcesses(mine)
-	held, open := sums(mine)
-	// In order: chips are listed as they are met.
+	held, open := sumMemory(mine)
+	// Sorted, because chips are appended to the account in this order.
 	for _, at := range slices.SortedFunc(maps.Keys(held), place.compare) {
 		sum := held[at]
 		var now model.PoolBytes
 		for pool := range now {
 			now[pool] = sum[pool].Bytes()
 		}
-		before, known := l.before[at]
-		if !known {
-			before = model.PoolBytes{}
-		}
-		fold(l.pools(s, at), before, now, s.Time, seconds, l.Unseen > 0)
+		foldPools(l.pools(s, at), l.before[at], now, s.Time, seconds, l.Unseen > 0)
 		l.before[at] = now
 	}
 	for at := range l.before {
@@ -57,11 +54,11 @@ func (l *live) addSnapshot(s *model.Snapshot, mine []*model.Process, conditions 
 			delete(l.before, at)
 		}
 	}
-	l.work(s, mine)
+	l.addWork(s, mine)
 	clear(l.counted)
 	for index := range open {
 		if d := s.Device(index); d != nil {
-			l.measure(d, conditions[index], s.Time, seconds)
+			l.addDevice(s, d, conditions[index], seconds)
 		}
 	}
 	for index := range l.devices {
@@ -71,8 +68,8 @@ func (l *live) addSnapshot(s *model.Snapshot, mine []*model.Process, conditions 
 	}
 }
 
-// doubtMeans notes that a part of the run was not seen: its means are those of
-// the rest, also of pools that are known only from now on.
+// doubtMeans marks all means as unsure: a part of the run was not observed. foldPools
+// does so for pools that become known later.
 func (l *live) doubtMeans() {
 	all := []map[string]runs.Pool{l.Pools}
 	for i := range l.Devices {
@@ -89,7 +86,7 @@ func (l *live) doubtMeans() {
 	}
 }
 
-// addProcesses notes the processes and who they are.
+// addProcesses notes the processes of the run. The first one says whose run it is.
 func (l *live) addProcesses(mine []*model.Process) {
 	slices.SortStableFunc(mine, func(a, b *model.Process) int { return cmp.Compare(a.StartTicks, b.StartTicks) })
 	here := map[model.ProcessID]bool{}
@@ -113,11 +110,11 @@ func (l *live) addProcesses(mine []*model.Process) {
 	l.members = here
 }
 
-// who is who runs a process. What is not known any more stays as it was: a program
-// that exits loses its command line first.
+// who returns who runs a process. What is no longer known keeps its old value: a
+// process that exits loses its command line first.
 func who(p *model.Process, old runs.Who) runs.Who {
 	w := runs.Who{
-		UID: old.UID, User: cmp.Or(p.User.V, old.User), Name: cmp.Or(p.Name.V, old.Name), Command: cmp.Or(short(p.Cmdline.V), old.Command),
+		UID: old.UID, User: cmp.Or(p.User.V, old.User), Name: cmp.Or(p.Name.V, old.Name), Command: cmp.Or(truncate(p.Cmdline.V), old.Command),
 		Container: cmp.Or(p.Container.ID, old.Container), Unit: cmp.Or(p.SystemdUnit, old.Unit), Job: jobOf(p), Release: cmp.Or(p.Release.V, old.Release),
 		FullName: cmp.Or(p.Reach.FullName, old.FullName), TTY: cmp.Or(p.Reach.TTY, old.TTY), SSH: cmp.Or(p.Reach.SSH, old.SSH), Dir: cmp.Or(p.Reach.Dir, old.Dir),
 	}
@@ -127,13 +124,8 @@ func who(p *model.Process, old runs.Who) runs.Who {
 	return w
 }
 
-// short is a text that a user chose, up to a length.
-func short(s string) string {
-	if len(s) > maxCommand {
-		return s[:maxCommand]
-	}
-	return s
-}
+// truncate limits a command line, which may be of any length.
+func truncate(s string) string { return s[:min(len(s), maxCommand)] }
 
 func jobOf(p *model.Process) *runs.Job {
 	switch {
@@ -145,9 +137,9 @@ func jobOf(p *model.Process) *runs.Job {
 	return nil
 }
 
-// sums adds up what processes hold: everywhere, on each device, on each chip of
-// those that have several.
-func sums(mine []*model.Process) (held map[place]*[model.NumPools]model.Sum, open map[int]bool) {
+// sumMemory adds up what processes hold: in total, on each device, and on each chip of
+// devices with several. open are the devices that they have open.
+func sumMemory(mine []*model.Process) (held map[place]*[model.NumPools]model.Sum, open map[int]bool) {
 	held, open = map[place]*[model.NumPools]model.Sum{}, map[int]bool{}
 	add := func(at place, b *model.PoolBytes) {
 		if held[at] == nil {
@@ -174,7 +166,7 @@ func sums(mine []*model.Process) (held map[place]*[model.NumPools]model.Sum, ope
 	return held, open
 }
 
-// pools are those of a place.
+// pools returns the account of a place, and adds one for a new chip.
 func (l *live) pools(s *model.Snapshot, at place) map[string]runs.Pool {
 	if at == everywhere {
 		return l.Pools
@@ -203,8 +195,8 @@ func chipName(s *model.Snapshot, at place) string {
 	return ""
 }
 
-// device is the account of a device. One that another board has taken the number
-// of since gets a new one.
+// device returns the account of a device, and adds one if there is none. If another
+// board has got the index since, that board has an account of its own.
 func (l *live) device(s *model.Snapshot, index int) *runs.Device {
 	d := s.Device(index)
 	for i := len(l.Devices) - 1; i >= 0; i-- {
@@ -221,9 +213,9 @@ func (l *live) device(s *model.Snapshot, index int) *runs.Device {
 	return &l.Devices[at]
 }
 
-// fold takes what is held now into the peaks and the means, which are not sure where a
-// part of the run was not seen.
-func fold(pools map[string]runs.Pool, before, now model.PoolBytes, at time.Time, seconds float64, unseen bool) {
+// foldPools updates peaks and means with what is held now. unseen: a part of the run was
+// not observed, so means are not sure.
+func foldPools(pools map[string]runs.Pool, before, now model.PoolBytes, at time.Time, seconds float64, unseen bool) {
 	for _, pool := range model.Pools() {
 		n, bound, ok := now[pool].Best()
 		if !ok {
@@ -257,9 +249,9 @@ func fold(pools map[string]runs.Pool, before, now model.PoolBytes, at time.Time,
 	}
 }
 
-// measure takes in the values of a device.
-func (l *live) measure(d *model.Device, condition model.ConditionKind, at time.Time, seconds float64) {
-	x := l.device(&model.Snapshot{Devices: []model.Device{*d}}, d.Index)
+// addDevice adds the readings of a device.
+func (l *live) addDevice(s *model.Snapshot, d *model.Device, condition model.ConditionKind, seconds float64) {
+	at, x := s.Time, l.device(s, d.Index)
 	now := sample{
 		Power: d.Power, Temperature: d.Temperature, Clock: d.AICLK, Activity: d.Activity.Ratio,
 		To: d.PCIe.ToDeviceTotal, From: d.PCIe.FromDeviceTotal, State: d.State, Condition: condition,
@@ -267,7 +259,7 @@ func (l *live) measure(d *model.Device, condition model.ConditionKind, at time.T
 	before, known := l.devices[d.Index]
 	l.devices[d.Index] = now
 	if !known {
-		before, seconds = sample{}, 0
+		seconds = 0
 	}
 	x.Open += seconds
 	l.counted[d.Index] = seconds
@@ -290,8 +282,8 @@ func (l *live) measure(d *model.Device, condition model.ConditionKind, at time.T
 	}
 }
 
-// foldStat takes a value in that was known at two moments so many seconds apart. A
-// nil Stat has seen none.
+// foldStat updates a maximum and a mean with a value; before is what it was seconds
+// ago. A nil Stat has had no value yet.
 func foldStat(s *runs.Stat, before, now model.Reading[float64], at time.Time, seconds float64) *runs.Stat {
 	v, known := now.Get()
 	if !known {
@@ -310,13 +302,13 @@ func foldStat(s *runs.Stat, before, now model.Reading[float64], at time.Time, se
 	return s
 }
 
-// foldTraffic adds the traffic between two snapshots. Totals count from when ttmond
-// began: after its restart they begin again, and what went over the link
-// meanwhile is not in them.
+// foldTraffic adds the traffic between two snapshots. ttmond counts totals from its
+// own start: after a restart they begin at 0, and traffic in between is missing.
+// known: there was a snapshot before.
 func foldTraffic(p *runs.PCIe, before, now *sample, known bool) *runs.PCIe {
-	to, ok1 := now.To.Get()
-	from, ok2 := now.From.Get()
-	if !ok1 || !ok2 {
+	to, toKnown := now.To.Get()
+	from, fromKnown := now.From.Get()
+	if !toKnown || !fromKnown {
 		if p != nil {
 			p.Bound = model.AtLeast.String()
 		}
@@ -325,10 +317,10 @@ func foldTraffic(p *runs.PCIe, before, now *sample, known bool) *runs.PCIe {
 	if p == nil { // the first sample
 		return &runs.PCIe{Bound: model.Exact.String()}
 	}
-	wasTo, ok1 := before.To.Get()
-	wasFrom, ok2 := before.From.Get()
+	wasTo, toKnown := before.To.Get()
+	wasFrom, fromKnown := before.From.Get()
 	switch {
-	case !known || !ok1 || !ok2:
+	case !known || !toKnown || !fromKnown:
 		p.Bound = model.AtLeast.String()
 	case to < wasTo || from < wasFrom:
 		p.ToDevice, p.FromDevice, p.Bound = p.ToDevice+to, p.FromDevice+from, model.AtLeast.String()
@@ -338,7 +330,7 @@ func foldTraffic(p *runs.PCIe, before, now *sample, known bool) *runs.PCIe {
 	return p
 }
 
-// conditionsOf is the state of each device, by index.
+// conditionsOf returns the condition of each device, by index.
 func conditionsOf(s *model.Snapshot) map[int]model.ConditionKind {
 	a := assess.Of(s)
 	out := map[int]model.ConditionKind{}
@@ -348,10 +340,10 @@ func conditionsOf(s *model.Snapshot) map[int]model.ConditionKind {
 	return out
 }
 
-// share notes which runs have a device open at the same time.
-func (t *tracker) share(s *model.Snapshot, present map[*live][]*model.Process) {
+// noteSharing notes which runs have a device open at the same time.
+func (t *tracker) noteSharing(s *model.Snapshot, present map[*live][]*model.Process) {
 	users := map[int][]*live{}
-	for _, l := range t.live { // in order, so that the account does not depend on chance
+	for _, l := range t.live { // not over present: maps have no order
 		seen := map[int]bool{}
 		for _, p := range present[l] {
 			for i := range p.Devices {
@@ -378,7 +370,7 @@ func (t *tracker) share(s *model.Snapshot, present map[*live][]*model.Process) {
 				}
 				seconds := min(a.counted[index], b.counted[index])
 				longest = max(longest, seconds)
-				a.neighbour(b, index, seconds, !done[pair{a, b}])
+				a.addNeighbour(b, index, seconds, !done[pair{a, b}])
 				done[pair{a, b}] = done[pair{a, b}] || seconds > 0
 			}
 			a.device(s, index).Shared += longest
@@ -386,9 +378,9 @@ func (t *tracker) share(s *model.Snapshot, present map[*live][]*model.Process) {
 	}
 }
 
-// neighbour notes that another run has a device open, too. The time counts once,
-// however many devices they share.
-func (l *live) neighbour(other *live, index int, seconds float64, count bool) {
+// addNeighbour notes that another run has the same device open. Time that they share
+// on several devices counts once: count is false for the others.
+func (l *live) addNeighbour(other *live, index int, seconds float64, count bool) {
 	i := slices.IndexFunc(l.Neighbours, func(n runs.Neighbour) bool { return n.ID == other.ID })
 	if i < 0 {
 		if len(l.Neighbours) >= maxNeighbours {

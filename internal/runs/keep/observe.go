@@ -26,11 +26,11 @@ const (
 // live is a run that is being observed.
 type live struct {
 	runs.Run
-	members map[model.ProcessID]bool // that are there now
-	before  map[place]model.PoolBytes
-	devices map[int]sample  // at the last snapshot, by index
-	counted map[int]float64 // seconds that the last snapshot added to each device
-	gone    time.Time       // since when no process of it is there; zero: one is
+	members map[model.ProcessID]bool  // that are there now
+	before  map[place]model.PoolBytes // held at the last snapshot
+	devices map[int]sample            // at the last snapshot, by index
+	counted map[int]float64           // seconds that the last snapshot added to each device
+	gone    time.Time                 // since when no process of it is there; zero: one is
 }
 
 // place is where memory is held: on a chip, on a device as a whole (chip 0), or
@@ -76,7 +76,7 @@ func (t *tracker) observe(s *model.Snapshot) {
 		l.gone, l.End = time.Time{}, runs.Ending{Kind: runs.Running}
 		l.addSnapshot(s, mine, conditions, seconds, gap)
 	}
-	t.share(s, present)
+	t.noteSharing(s, present)
 	t.settle(s)
 	t.last = s.Time
 }

@@ -10,32 +10,32 @@ import (
 	"github.com/ttmon/ttmon/internal/runs"
 )
 
-// The most that is kept of what processes had their chips do. A name is what a
-// program chose.
+// Limits of what is kept about work on chips. Programs choose the names of their
+// operations, and how many processes they start.
 const (
-	maxWorks     = 64 // of a device
-	maxOperation = 96 // bytes of a name
+	maxWorks     = 64 // processes and chips for each device
+	maxOperation = 96 // bytes of an operation's name
 )
 
-// work notes what the processes of a run had their chips do. Their counters are
-// sums, so that the last snapshot of each has it all.
-func (l *live) work(s *model.Snapshot, mine []*model.Process) {
+// addWork notes what the processes of a run had their chips do. Their counters only
+// grow, so the last snapshot of each process is enough.
+func (l *live) addWork(s *model.Snapshot, mine []*model.Process) {
 	for _, p := range mine {
 		for i := range p.Work.Chips {
 			if c := &p.Work.Chips[i]; c.Device != model.NoDevice {
-				l.chipWork(s, p, c)
+				l.addChipWork(s, p, c)
 			}
 		}
 		for i := range p.Devices {
-			l.missing(s, p, &p.Devices[i])
+			l.noteUnreported(s, p, &p.Devices[i])
 		}
 	}
 	l.IdleSince = idleSince(mine)
 }
 
-// missing notes that a process has a device open of which it reports nothing, or
-// not of all the chips that it uses.
-func (l *live) missing(s *model.Snapshot, p *model.Process, u *model.DeviceUse) {
+// noteUnreported marks the account of a device as partial if a process has it open
+// but reports no work of it, or not of all the chips that it uses.
+func (l *live) noteUnreported(s *model.Snapshot, p *model.Process, u *model.DeviceUse) {
 	if u.OpenFDs.V == 0 {
 		return
 	}
@@ -53,11 +53,11 @@ func (l *live) missing(s *model.Snapshot, p *model.Process, u *model.DeviceUse) 
 	}
 }
 
-// chipWork takes in what one process had one chip do.
-func (l *live) chipWork(s *model.Snapshot, p *model.Process, c *model.ChipWork) {
-	busy, ok1 := c.Work.BusyTime.Get()
-	programs, ok2 := c.Work.ProgramSum.Get()
-	if !ok1 || !ok2 {
+// addChipWork notes what one process had one chip do.
+func (l *live) addChipWork(s *model.Snapshot, p *model.Process, c *model.ChipWork) {
+	busy, busyKnown := c.Work.BusyTime.Get()
+	programs, programsKnown := c.Work.ProgramSum.Get()
+	if !busyKnown || !programsKnown {
 		return
 	}
 	d, id := l.device(s, c.Device), strconv.FormatUint(c.ChipID, 10)
@@ -69,7 +69,7 @@ func (l *live) chipWork(s *model.Snapshot, p *model.Process, c *model.ChipWork) 
 			return
 		}
 		w := runs.Work{PID: p.PID, StartTicks: p.StartTicks, Chip: id, Name: c.Chip, Bound: model.Exact.String()}
-		if l.Seen.Equal(s.Time) { // first sample; a process that comes later did all of it since
+		if l.Seen.Equal(s.Time) { // earlier work is not the run's; later processes start within it
 			w.Base = runs.WorkBase{Busy: seconds, Programs: programs}
 		}
 		i = len(d.Work)
@@ -82,23 +82,24 @@ func (l *live) chipWork(s *model.Snapshot, p *model.Process, c *model.ChipWork) 
 	switch cause := c.Work.Cause; {
 	case pending(cause):
 		w.Pending = cause
-	case lasting(cause): // whether or not the snapshot has a figure
+	case lasting(cause): // also if the snapshot has no bound, because it has no figure
 		if bound := max(c.Work.Bound, model.AtLeast); bound > model.ParseBound(w.Bound) {
 			w.Bound, w.Cause = bound.String(), cause
 		}
 	}
-	w.Operations = mostOf(c.Operations)
+	w.Operations = longestOperations(c.Operations)
 	w.Gaps, w.GapsCause = gapsOf(c.Gaps), c.GapsCause
 }
 
-// pending reports whether a doubt is over with the next snapshot: a program has not
-// been reported yet.
+// pending reports whether a later snapshot may settle a doubt: a program has not been
+// reported yet.
 func pending(cause model.WorkCause) bool {
 	return cause == model.WorkUnreported || cause == model.WorkSilent
 }
 
-// lasting reports whether a doubt is about what was counted. Partial has what
-// others did not report; what a first sample has is known.
+// lasting reports whether a doubt stays with the figures of this process and chip.
+// Work that others do not report is noted in Partial, and a first sample only lacks
+// a rate.
 func lasting(cause model.WorkCause) bool {
 	switch cause {
 	case "", model.WorkFirstSample, model.WorkOtherProcess, model.WorkOtherChip:
@@ -107,8 +108,8 @@ func lasting(cause model.WorkCause) bool {
 	return !pending(cause)
 }
 
-// mostOf are the operations that took most time in all.
-func mostOf(list []model.Operation) (out []runs.Operation) {
+// longestOperations returns the operations with the most time in total.
+func longestOperations(list []model.Operation) (out []runs.Operation) {
 	for i := range list {
 		if o := &list[i]; o.Name != "" {
 			out = append(out, runs.Operation{Name: o.Name[:min(len(o.Name), maxOperation)], Calls: o.Calls, Seconds: float64(o.Time) / 1e9})
@@ -120,7 +121,7 @@ func mostOf(list []model.Operation) (out []runs.Operation) {
 	return out[:min(len(out), runs.MaxOperations)]
 }
 
-// gapsOf are the gaps of a process and chip.
+// gapsOf converts the gaps of one process and chip.
 func gapsOf(list []model.Gap) (out []runs.Gap) {
 	for _, g := range list[:min(len(list), model.MaxGaps)] {
 		out = append(out, runs.Gap{Seconds: float64(g.Length) / 1e9, End: g.End, After: g.After[:min(len(g.After), maxOperation)]})
@@ -128,8 +129,8 @@ func gapsOf(list []model.Gap) (out []runs.Gap) {
 	return out
 }
 
-// idleSince is since when processes hold memory and have had their chips do
-// nothing; zero: that is not so, or not known of all of them.
+// idleSince returns since when processes hold memory without using their chips.
+// Zero: one of them works, or may.
 func idleSince(mine []*model.Process) (at time.Time) {
 	held := false
 	for _, p := range mine {
@@ -151,8 +152,8 @@ func idleSince(mine []*model.Process) (at time.Time) {
 	return at
 }
 
-// lastWork is when a process last gave its chips something to do, or they last
-// completed something; idle: it is known that they have nothing to do.
+// lastWork returns when a process last enqueued something or its chips last completed
+// something. idle: nothing is pending, for certain.
 func lastWork(p *model.Process) (last time.Time, idle bool) {
 	if !p.Work.Watched || len(p.Work.Chips) == 0 || !p.Work.Host.Settled() {
 		return last, false

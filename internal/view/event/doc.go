@@ -1,7 +1,6 @@
 // Package event finds out what happened between two snapshots: processes that
 // came and went, devices that were reset, hung or got too hot.
 //
-// It stands between the snapshots and what reports them: the log of ttmond, the log
-// of ttmon top and its charts, which mark events under their lines. It only
-// compares what snapshots say.
+// Its events feed ttmond's event log, and the log and the charts of ttmon top. It
+// reads nothing but the two snapshots.
 package event

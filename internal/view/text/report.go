@@ -40,7 +40,7 @@ func ParseSection(name string) (Section, bool) {
 	switch name {
 	case "UTILIZATION":
 		return Activity, true
-	case "PERFORMANCE": // there: the performance state, and what holds the clocks down
+	case "PERFORMANCE": // in nvidia-smi: the performance state, and what throttles the clocks
 		return Clock, true
 	case "VOLTAGE", "CURRENT", "FAN":
 		return Power, true
@@ -105,8 +105,8 @@ func (r *report) title(depth int, name string) {
 	r.line(strings.Repeat("    ", depth)+name, strong)
 }
 
-// say is a reading in full: the value and whether it is nominal, or why there
-// is none.
+// say formats a reading in full: the value and whether it is nominal, or why it is
+// missing.
 func say[T any](v model.Reading[T], f func(T) string) string {
 	if x, ok := v.Get(); ok {
 		if v.Nominal {
@@ -124,9 +124,9 @@ func say[T any](v model.Reading[T], f func(T) string) string {
 	return text
 }
 
-// parts are the sections of the table of fields that a section of the report
-// has.
-var parts = map[Section][]metric.Section{
+// fieldSections are the parts of package metric's table of fields that make up a
+// section of the report. Sections without fields print themselves.
+var fieldSections = map[Section][]metric.Section{
 	Identity: {metric.Identity}, Temperature: {metric.Thermal}, Power: {metric.Power}, Clock: {metric.Clocks}, Activity: {metric.Activity},
 	PCIe: {metric.PCIe}, Firmware: {metric.Firmware},
 }
@@ -140,7 +140,7 @@ func (r *report) section(section Section, d *model.Device) {
 	case PIDs:
 		r.pids(d)
 	}
-	for _, part := range parts[section] {
+	for _, part := range fieldSections[section] {
 		r.title(1, string(part))
 		r.fields(2, part, d)
 	}
@@ -156,15 +156,15 @@ func (r *report) section(section Section, d *model.Device) {
 	}
 }
 
-// fields prints a section of the table of fields.
+// fields prints a section of package metric's table of fields.
 func (r *report) fields(depth int, section metric.Section, d *model.Device) {
 	for _, s := range r.board.Report(section, d) {
 		r.fact(depth, s.Field.Title, s.Full())
 	}
 }
 
-// or stands "N/A" in for nothing.
-func or(s string) string {
+// orNA returns s, or "N/A" if it is empty.
+func orNA(s string) string {
 	if s == "" {
 		return "N/A"
 	}

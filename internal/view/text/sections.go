@@ -15,7 +15,7 @@ func (r *report) health(d *model.Device) {
 	r.fact(2, "State", words.State(r.assessed, d))
 	for _, c := range r.assessed.About(d.Index) {
 		r.fact(2, "Condition", words.ConditionLine(r.snap, &c))
-		r.fact(3, "To do", or(words.Remedy(r.snap, &c, []int{d.Index})))
+		r.fact(3, "To do", orNA(words.Remedy(r.snap, &c, []int{d.Index})))
 	}
 	if reason := words.StateReason(d); reason != "" {
 		r.fact(2, "Reason", reason)
@@ -103,7 +103,7 @@ func (r *report) memory(d *model.Device) {
 		if c.Remote {
 			r.remoteSensors(c)
 		}
-		r.fact(3, "Region", or(words.Escape(c.Region)))
+		r.fact(3, "Region", orNA(words.Escape(c.Region)))
 		if len(d.Chips) > 1 {
 			r.pools(3, &c.Memory)
 		}
@@ -193,7 +193,7 @@ func (r *report) notes(depth int, list []string) {
 func (r *report) ghost(depth int, g *model.Ghost) {
 	r.title(depth, "Left by a Dead Process")
 	r.fact(depth+1, "Process ID", strconv.Itoa(g.PID)+" (as it saw itself)")
-	r.fact(depth+1, "Name", or(words.Escape(g.Name)))
+	r.fact(depth+1, "Name", orNA(words.Escape(g.Name)))
 	r.fact(depth+1, "Region", words.Escape(g.Region))
 	for _, pool := range model.Pools() {
 		if g.Bytes[pool].Positive() {
@@ -258,7 +258,7 @@ func (r *report) process(depth int, p *model.Process, u *model.DeviceUse) {
 	if !p.StartTime.IsZero() {
 		r.fact(depth, "Started", p.StartTime.In(r.zone()).Format("2006-01-02 15:04:05")+", "+words.Span(r.snap.Time.Sub(p.StartTime).Round(time.Second))+" ago")
 	}
-	r.fact(depth, "Belongs to", or(job(p)))
+	r.fact(depth, "Belongs to", orNA(job(p)))
 	r.fact(depth, "CPU", say(p.CPU, words.CPU))
 	r.fact(depth, "Host Memory", say(p.RSS, words.Bytes))
 	r.fact(depth, "Threads", say(p.Threads, strconv.Itoa))
@@ -270,7 +270,7 @@ func (r *report) process(depth int, p *model.Process, u *model.DeviceUse) {
 	for _, pool := range model.Pools() {
 		r.fact(depth, words.PoolName(pool), words.FigureOr(u.Memory[pool], u.Tracking))
 	}
-	r.fact(depth, "Memory Source", or(words.Escape(string(u.Source))))
+	r.fact(depth, "Memory Source", orNA(words.Escape(string(u.Source))))
 	r.notes(depth, words.UseReasons(p, u, r.snap.Source))
 }
 
@@ -299,7 +299,7 @@ func (r *report) unmatchedChips() {
 			r.title(0, "Chip behind none of this Host's Devices (a mock or simulator run)")
 		}
 		r.fact(1, "Id", say(c.ID, func(v uint64) string { return strconv.FormatUint(v, 10) }))
-		r.fact(1, "Region", or(words.Escape(c.Region)))
+		r.fact(1, "Region", orNA(words.Escape(c.Region)))
 		r.pools(1, &c.Memory)
 	}
 	for i := range r.snap.Ghosts {

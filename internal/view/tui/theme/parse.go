@@ -22,27 +22,27 @@ import (
 //	tint = #141b26 #20415f     // behind the lines of a chart
 func Parse(name, src string) (*Theme, error) {
 	t := blank(name)
-	n := 0
+	number := 0
 	for line := range strings.Lines(src) {
-		n++
+		number++
 		line, _, _ = strings.Cut(line, "//")
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
 		key, value, ok := strings.Cut(line, "=")
 		if !ok {
-			return nil, fmt.Errorf("%s, line %d: %q is not of the form name = value", name, n, line)
+			return nil, fmt.Errorf("%s, line %d: %q is not of the form name = value", name, number, line)
 		}
 		if err := t.set(strings.TrimSpace(key), strings.Fields(value)); err != nil {
-			return nil, fmt.Errorf("%s, line %d: %w", name, n, err)
+			return nil, fmt.Errorf("%s, line %d: %w", name, number, err)
 		}
 	}
-	t.behind()
+	t.inheritBackground()
 	return t, nil
 }
 
-// behind gives every style that has no background that of plain text.
-func (t *Theme) behind() {
+// inheritBackground gives styles without a background that of plain text.
+func (t *Theme) inheritBackground() {
 	for i := range t.Styles {
 		if p := &t.Styles[i]; p.BG == Default && !p.Reverse {
 			p.BG = t.Styles[cells.Text].BG
@@ -67,49 +67,55 @@ func (t *Theme) set(key string, value []string) error {
 	}
 	switch key {
 	case "base":
-		b, err := shipped.ReadFile("themes/" + value[0] + suffix)
-		if err != nil || value[0] == t.Name {
-			return fmt.Errorf("base: %q is not one of %s", value[0], strings.Join(Names(), ", "))
-		}
-		base, err := Parse(value[0], string(b))
+		return t.setBase(value[0])
+	case "series", "ramp", "tint":
+		list, err := parseColours(value)
 		if err != nil {
 			return err
 		}
-		t.Styles, t.Tints = base.Styles, base.Tints
+		t.setColours(key, list)
 		return nil
-	case "series":
-		list, err := colours(value)
-		for i := range cells.NumSeries {
-			if err == nil {
-				t.Styles[cells.Series(i)] = Paint{FG: list[i%len(list)], BG: Default}
-			}
-		}
-		return err
-	case "ramp":
-		list, err := colours(value)
-		for i := range cells.NumRamp {
-			if err == nil {
-				t.Styles[cells.Ramp0+cells.Style(i)] = Paint{FG: mix(list, i, cells.NumRamp), BG: Default}
-			}
-		}
-		return err
-	case "tint":
-		list, err := colours(value)
-		for i := range cells.NumTints {
-			if err == nil {
-				t.Tints[i] = mix(list, i, cells.NumTints)
-			}
-		}
-		return err
 	}
-	p, err := paint(value)
+	p, err := parsePaint(value)
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
-	return t.style(key, p)
+	return t.setStyle(key, p)
 }
 
-func (t *Theme) style(key string, p Paint) error {
+// setBase copies a shipped theme, for the lines that follow to change.
+func (t *Theme) setBase(name string) error {
+	b, err := shipped.ReadFile("themes/" + name + suffix)
+	if err != nil || name == t.Name {
+		return fmt.Errorf("base: %q is not one of %s", name, strings.Join(Names(), ", "))
+	}
+	base, err := Parse(name, string(b))
+	if err != nil {
+		return err
+	}
+	t.Styles, t.Tints = base.Styles, base.Tints
+	return nil
+}
+
+// setColours spreads a list of colours over the styles that share a key.
+func (t *Theme) setColours(key string, list []Color) {
+	switch key {
+	case "series":
+		for i := range cells.NumSeries {
+			t.Styles[cells.Series(i)] = Paint{FG: list[i%len(list)], BG: Default}
+		}
+	case "ramp":
+		for i := range cells.NumRamp {
+			t.Styles[cells.Ramp0+cells.Style(i)] = Paint{FG: mix(list, i, cells.NumRamp), BG: Default}
+		}
+	case "tint":
+		for i := range cells.NumTints {
+			t.Tints[i] = mix(list, i, cells.NumTints)
+		}
+	}
+}
+
+func (t *Theme) setStyle(key string, p Paint) error {
 	var names []string
 	for s := range cells.Series0 {
 		if s.String() == key {
@@ -125,10 +131,10 @@ func (t *Theme) style(key string, p Paint) error {
 	return fmt.Errorf("unknown style %q: one of %s", key, strings.Join(names, ", "))
 }
 
-// paint reads "bold #e6c35c on #202020".
-func paint(words []string) (Paint, error) {
+// parsePaint reads "bold #e6c35c on #202020".
+func parsePaint(words []string) (Paint, error) {
 	p := Paint{FG: Default, BG: Default}
-	behind := false
+	afterOn := false
 	for _, w := range words {
 		switch w {
 		case "bold":
@@ -140,13 +146,13 @@ func paint(words []string) (Paint, error) {
 		case "reverse":
 			p.Reverse = true
 		case "on":
-			behind = true
+			afterOn = true
 		default:
 			c, err := parseColour(w)
 			if err != nil {
 				return p, err
 			}
-			if behind {
+			if afterOn {
 				p.BG = c
 			} else {
 				p.FG = c
@@ -156,7 +162,7 @@ func paint(words []string) (Paint, error) {
 	return p, nil
 }
 
-func colours(words []string) ([]Color, error) {
+func parseColours(words []string) ([]Color, error) {
 	list := make([]Color, len(words))
 	for i, w := range words {
 		c, err := parseColour(w)
@@ -194,8 +200,9 @@ func parseColour(w string) (Color, error) {
 	return Default, fmt.Errorf("%q is not a colour: #rrggbb, 0 to 255, default, or one of %s", w, strings.Join(colourNames, ", "))
 }
 
-// mix is step i of n on the way through a list of colours. Only exact ones can
-// be mixed; of others the nearest in the list is taken.
+// mix returns step i of n of the gradient through a list of colours. A colour of
+// the terminal's palette has no known value: next to one, the nearest of the list
+// is returned.
 func mix(list []Color, i, n int) Color {
 	if len(list) == 1 || n < 2 {
 		return list[0]
