@@ -29,6 +29,7 @@ var sections = []section{
 	{"ttmond", "the allocation server next to a program that only reads", benchTTMOND},
 	{"takeover", "how long clients wait while another ttmond takes over", benchTakeover},
 	{"history", "ttmond and ttmon-server on 1, 8 and 32 boards, and with 64 processes", benchHistory},
+	{"single", "ttmond and ttmon-server next to the single daemon that they replaced", benchSingle},
 	{"firmware", "reading the tables of 1, 8 and 32 chips, next to not reading them", benchFirmware},
 	{"killed", "what is lost when ttmond is killed under load", benchKilled},
 	{"record", "recording 32 boards and a busy program, and finding a moment again", benchRecord},
