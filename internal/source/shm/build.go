@@ -3,6 +3,7 @@ package shm
 import (
 	"cmp"
 	"errors"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -25,16 +26,20 @@ func (r *Reader) build(reg *region) *Region {
 	out.Diagnostics = diagnose(img)
 
 	b := builder{r: r, reg: reg, out: out, holders: r.holders(reg), erased: map[model.ProcessID]bool{}}
+	out.Mapped = make([]int, 0, len(b.holders))
 	for _, p := range b.holders {
 		out.Mapped = append(out.Mapped, p.PID)
 		// A writer of layout 3 in a region of layout 4: a newer release has
 		// initialised it again.
-		b.erased[p.ProcessID] = reg.wiped[p.ProcessID] || img.Layout.Version == 4 && knownV3(r.releases.releaseOf(p))
+		if reg.wiped[p.ProcessID] || img.Layout.Version == 4 && r.releases.meaningOf(img.Layout, p).v3 {
+			b.erased[p.ProcessID] = true
+		}
 	}
 	out.Uses = make([]Use, 0, len(img.Slots))
 	b.addSlots()
+	slots := membersOf(img).pids
 	for _, p := range b.holders {
-		if !reg.hasSlot(p.InnerPID) {
+		if !slices.Contains(slots[:], int32(p.InnerPID)) {
 			b.addWithoutSlot(p)
 		}
 	}
@@ -207,11 +212,14 @@ func (u *Use) clearBytes(why model.Doubt) {
 
 // addUse adds a use, with the doubts about every program of its release.
 func (b *builder) addUse(u Use, p *process) {
-	release := b.r.releases.releaseOf(p)
-	layout := b.reg.parsed.Layout
-	u.CB = cbMeaning(layout, release)
-	u.Doubts = append(u.Doubts, releaseDoubts(layout, release)...)
-	bound := model.WorstBound(u.Doubts)
+	m := b.r.releases.meaningOf(b.reg.parsed.Layout, p)
+	u.CB = m.cb
+	bound := max(m.bound, model.WorstBound(u.Doubts))
+	if len(u.Doubts) == 0 {
+		u.Doubts = m.doubts
+	} else {
+		u.Doubts = append(u.Doubts, m.doubts...)
+	}
 	for _, pool := range regionPools {
 		u.Bytes[pool] = u.Bytes[pool].Doubted(min(bound, model.Unsure))
 	}

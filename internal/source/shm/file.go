@@ -99,7 +99,7 @@ func (r *file) load() (changed bool, err error) {
 	if err := r.confirmRead(); err != nil {
 		return false, fmt.Errorf("reading %s: %w", r.path, err)
 	}
-	r.parsed, r.parseErr = Parse(r.image)
+	r.parsed, r.parseErr = parseAfter(r.parsed, r.image)
 	return true, nil
 }
 

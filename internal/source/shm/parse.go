@@ -51,7 +51,11 @@ func (e *UnknownLayoutError) Error() string {
 // Parse decodes a region. It accepts any bytes: for anything but an initialised
 // region of a known layout it returns ErrInitialising or an
 // *UnknownLayoutError.
-func Parse(b []byte) (*Image, error) {
+func Parse(b []byte) (*Image, error) { return parseAfter(nil, b) }
+
+// parseAfter is Parse of a region that was before last time, or nil. Names that are
+// the same share their memory.
+func parseAfter(before *Image, b []byte) (*Image, error) {
 	if len(b) < Size {
 		return nil, fmt.Errorf("%w: %d of %d bytes", ErrInitialising, len(b), Size)
 	}
@@ -79,11 +83,15 @@ func Parse(b []byte) (*Image, error) {
 		Refs:     u32(b, offRefs),
 		Totals:   pools(b[offTotals:]),
 	}
-	img.parseSlots(b)
+	img.parseSlots(before, b)
 	return img, nil
 }
 
-func (img *Image) parseSlots(b []byte) {
+func (img *Image) parseSlots(before *Image, b []byte) {
+	var old []Slot
+	if before != nil {
+		old = before.Slots
+	}
 	occupied := 0
 	for i := range numSlots {
 		if u32(slotAt(b, i), slotPID) != 0 {
@@ -93,11 +101,14 @@ func (img *Image) parseSlots(b []byte) {
 	img.Slots = make([]Slot, 0, occupied)
 	for i := range numSlots {
 		s := slotAt(b, i)
+		for len(old) > 0 && old[0].Index < i {
+			old = old[1:]
+		}
 		switch pid := int32(u32(s, slotPID)); {
 		case pid > 0:
 			img.Slots = append(img.Slots, Slot{
 				Index: i, PID: pid, Bytes: pools(s[slotBytes:]),
-				Updated: wallClock(u64(s, slotUpdated)), Name: cString(s[slotName:]),
+				Updated: wallClock(u64(s, slotUpdated)), Name: nameOf(s, i, old),
 			})
 		case pid < -1, pid == -1 && !img.Layout.hasReady:
 			img.Odd++
@@ -127,11 +138,16 @@ func wallClock(ns uint64) time.Time {
 	return time.Unix(0, int64(ns))
 }
 
-func cString(b []byte) string {
-	if i := bytes.IndexByte(b[:nameSize], 0); i >= 0 {
-		return string(b[:i])
+// nameOf is the name in slot i. old begins with that slot as it was, if it was taken.
+func nameOf(slot []byte, i int, old []Slot) string {
+	name := slot[slotName:][:nameSize]
+	if end := bytes.IndexByte(name, 0); end >= 0 {
+		name = name[:end]
 	}
-	return string(b[:nameSize])
+	if len(old) > 0 && old[0].Index == i && old[0].Name == string(name) {
+		return old[0].Name
+	}
+	return string(name)
 }
 
 func u32(b []byte, at int) uint32 { return binary.LittleEndian.Uint32(b[at:]) }

@@ -45,6 +45,39 @@ func (b image) slot(i int, pid int32, name string, at time.Time, bytes ...uint64
 	return b
 }
 
+// TestParseAfter: what a region was before is in nothing that is parsed of it now.
+func TestParseAfter(t *testing.T) {
+	at := time.Unix(1_790_000_000, 42)
+	before := newImage(3, 1).slot(0, 7, "python", at).slot(5, 8, "worker", at).slot(9, 9, "gone", at)
+	for _, c := range []struct {
+		name string
+		now  image
+	}{
+		{"the same", before},
+		{"another name", newImage(3, 1).slot(0, 7, "python3", at).slot(5, 8, "work", at)},
+		{"other slots", newImage(3, 1).slot(1, 7, "python", at).slot(5, 10, "worker", at).slot(63, 8, "worker", at)},
+		{"none", newImage(3, 1)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			old, err := Parse(before)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := Parse(c.now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := parseAfter(old, c.now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got, cmpopts.EquateComparable(Layout{})); diff != "" {
+				t.Errorf("-alone +after another:\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestParse(t *testing.T) {
 	at := time.Unix(1_790_000_000, 42)
 	b := newImage(3, 4476187513037).

@@ -3,6 +3,7 @@ package shm
 import (
 	"maps"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,6 +23,28 @@ type releaseReading = model.Reading[string]
 type releases struct {
 	guard *proc.Guard
 	known map[inode]releaseReading
+	last  meaning // the processes of a host mostly run one release
+}
+
+// meaning is what a release's figures in a region of a layout mean.
+type meaning struct {
+	layout  Layout
+	release releaseReading
+	doubts  []model.Doubt // about every program of the release; shared
+	bound   model.Bound   // that they leave
+	cb      model.CBMeaning
+	v3      bool // the release is known to write layout 3
+}
+
+// meaningOf returns what the figures of p in a region of a layout mean.
+func (r *releases) meaningOf(l Layout, p *process) *meaning {
+	release := r.releaseOf(p)
+	if m := &r.last; m.doubts != nil && m.layout == l && m.release == release {
+		return m
+	}
+	doubts := releaseDoubts(l, release)
+	r.last = meaning{l, release, slices.Clip(doubts), model.WorstBound(doubts), cbMeaning(l, release), knownV3(release)}
+	return &r.last
 }
 
 const notWheel = "its libtt_metal.so is not from a ttnn package"
