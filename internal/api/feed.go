@@ -27,7 +27,6 @@ type tick struct {
 	mu      sync.Mutex
 	encoded map[viewpoint][]byte
 	pages   map[viewpoint]*pageEvents
-	framed  map[viewpoint][]byte
 }
 
 // Publish makes s the latest snapshot. It must not change any more.

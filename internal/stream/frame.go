@@ -22,11 +22,16 @@ var ErrFrame = errors.New("not a frame of ttmond's stream")
 
 // Append appends a frame.
 func Append(dst []byte, k Kind, body []byte) []byte {
+	dst = append(AppendHead(dst, k, len(body)), body...)
+	return append(dst, '\n')
+}
+
+// AppendHead appends what comes before the body of a frame. A newline comes behind
+// the body.
+func AppendHead(dst []byte, k Kind, length int) []byte {
 	dst = append(dst, k...)
 	dst = append(dst, ' ')
-	dst = strconv.AppendInt(dst, int64(len(body)), 10)
-	dst = append(dst, '\n')
-	dst = append(dst, body...)
+	dst = strconv.AppendInt(dst, int64(length), 10)
 	return append(dst, '\n')
 }
 

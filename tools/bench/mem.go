@@ -122,7 +122,7 @@ func (l *lab) startWriters(dir string, n int) (inputs []io.WriteCloser, err erro
 
 // awaitLines waits for the answers to all commands.
 func awaitLines(file string, n int) error {
-	for range 10_000 {
+	for range 60_000 { // ms: 64 of them start on a busy machine
 		text, err := os.ReadFile(file)
 		if err != nil || strings.Contains(string(text), `"error"`) {
 			return fmt.Errorf("a writer said %q: %w", text, err)
