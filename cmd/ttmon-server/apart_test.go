@@ -153,7 +153,7 @@ func TestWithoutADaemon(t *testing.T) {
 		t.Errorf("health: %s", body)
 	}
 	out, err := exec.Command(released(t, "ttmon"), "web", "--daemon", h.api).CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "serves no page") {
+	if err == nil || !strings.Contains(string(out), "serves no web page") {
 		t.Errorf("ttmon web, without a page: %v %s", err, out)
 	}
 }

@@ -138,9 +138,6 @@ func (s *State) drawHead(row cells.Area, c chip, style cells.Style) {
 	if text, style := s.condition(c.dev); text != "" {
 		x = row.Put(x, 0, text, style) + 2
 	}
-	if id, ok := c.data().ID.Get(); ok {
-		x = row.Put(x, 0, "id "+strconv.FormatUint(id, 10), cells.Faint) + 2
-	}
 	if why := words.Reasons(c.mem().Tracking, c.mem().Doubts, s.shown.Source); len(why) > 0 {
 		row.Put(x, 0, words.Truncate(strings.Join(why, "; "), row.W-x-1), cells.Warn)
 	} else if s.depth != overview && !exact(c.mem()) || s.depth == overview && s.chips()[0].key() == c.key() { // once on a screen
