@@ -23,7 +23,7 @@ func (h *host) reloaded() []string {
 	return answer.Changes
 }
 
-// Who is told of alerts, and where samples go, changes without a restart; what
+// Who is notified of alerts, and where samples go, changes without a restart; what
 // cannot change is said to stay.
 func TestReloadOfMemory(t *testing.T) {
 	t.Parallel()

@@ -202,7 +202,7 @@ func startError(err error) error {
 	return err
 }
 
-// waitForSignal stays until it is told to go.
+// waitForSignal waits for a signal, or for the end of the simulated host.
 func waitForSignal(cmd *cobra.Command, h *sim.Host) error {
 	fmt.Fprintf(cmd.OutOrStdout(), "simulated host ready\ncontrol socket: %s\njoin it: ttmon-sim exec --control %s -- COMMAND\n", h.Control, h.Control)
 	select {

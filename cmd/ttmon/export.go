@@ -155,7 +155,7 @@ func (e *exportCmd) lay(r *recording.Reader) (list []export.Slice, err error) {
 		if err != nil {
 			return nil, &exit.Error{Code: exit.BadArgument, Err: err}
 		}
-		more, how := export.Lay(trace, start)
+		more, how := export.Align(trace, start)
 		list = append(list, more...)
 		if away := outside(r, more); away != "" {
 			how += "; " + away

@@ -176,7 +176,7 @@ func (f *fleetCmd) print(page query.Page) error {
 func (f *fleetCmd) printJSON(page query.Page) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
-	reply, err := answer.Ask(ctx, page)
+	reply, err := answer.Query(ctx, page)
 	if err != nil {
 		return exit.With(exit.Internal, "%w", err)
 	}

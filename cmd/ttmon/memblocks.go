@@ -43,7 +43,7 @@ func (b *blockFlags) add(m *memCmd) {
 func (b *blockFlags) asked() bool { return b.pid != 0 || b.fits != "" || b.shape != "" }
 
 // question is what --fits or --shape ask for; nil: neither was given.
-func (b *blockFlags) question() (*bankmap.Wanted, error) {
+func (b *blockFlags) question() (*bankmap.FitRequest, error) {
 	flag := "--fits"
 	switch {
 	case b.shard != "" && b.shape == "":
@@ -55,7 +55,7 @@ func (b *blockFlags) question() (*bankmap.Wanted, error) {
 	case b.shape != "":
 		flag = "--shape"
 	}
-	w, err := bankmap.Ask{Size: b.fits, Shape: b.shape, Type: b.dtype, Layout: b.layout, Shard: b.shard, Pool: b.where}.Parse()
+	w, err := bankmap.FitQuery{Size: b.fits, Shape: b.shape, Type: b.dtype, Layout: b.layout, Shard: b.shard, Pool: b.where}.Parse()
 	if err != nil {
 		return nil, exit.Usage("%s: %w", flag, err)
 	}
@@ -73,7 +73,7 @@ func (m *memCmd) runBlocks() error {
 		return err
 	}
 	defer h.Close()
-	answer, err := mem.Question{PID: m.blocks.pid, Only: m.ids}.Ask(h)
+	answer, err := mem.Question{PID: m.blocks.pid, Only: m.ids}.Fetch(h)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (m *memCmd) showBlocks(h *host.Host, answer *mem.Answer) error {
 }
 
 // printBlocks prints maps of banks.
-func (a *app) printBlocks(answer *mem.Answer, wanted *bankmap.Wanted) error {
+func (a *app) printBlocks(answer *mem.Answer, wanted *bankmap.FitRequest) error {
 	o, err := a.TextOptions(a.Stdout)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (a *app) printBlocks(answer *mem.Answer, wanted *bankmap.Wanted) error {
 }
 
 // printBlocksJSON prints allocators for scripts.
-func (a *app) printBlocksJSON(answer *mem.Answer, wanted *bankmap.Wanted) error {
+func (a *app) printBlocksJSON(answer *mem.Answer, wanted *bankmap.FitRequest) error {
 	b, err := answer.AppendJSON(nil, wanted)
 	if err != nil {
 		return err

@@ -114,7 +114,7 @@ func (r *runsCmd) addLines(ctx context.Context, list []runs.Run) {
 		for i := range list {
 			if uid := os.Getuid(); list[i].Lines == nil && (uid == 0 || uid == list[i].UID) {
 				list[i].AddLines(find, runs.NotTraced)
-				if list[i].Said != nil {
+				if list[i].Formatted != nil {
 					runwords.PresentOne(&list[i])
 				}
 			}

@@ -65,7 +65,7 @@ func (s *staleCmd) run(names []string) error {
 		return err
 	}
 	defer h.Close()
-	list, err := stale.Look(h, names)
+	list, err := stale.Scan(h, names)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (s *staleCmd) confirm(n int) (bool, error) {
 }
 
 // report says what was removed and what was not.
-func (s *staleCmd) report(list []stale.Find) error {
+func (s *staleCmd) report(list []stale.Region) error {
 	for i := range list {
 		f := &list[i]
 		if f.Failure != "" {

@@ -235,7 +235,7 @@ func TestDisconnectIsNotDeath(t *testing.T) {
 	h.awaitSums(0, sums{})
 }
 
-// A script that reports and exits before anybody looks at it is heard.
+// A script that reports and exits before ttmond inspects it is accounted.
 func TestShortLived(t *testing.T) {
 	h := newHost(t)
 	i := h.start()

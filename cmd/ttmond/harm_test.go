@@ -255,7 +255,7 @@ func TestTenThousandConnections(t *testing.T) {
 }
 
 // When descriptors have run out, clients wait to be accepted. None is turned
-// away, and what they send meanwhile is heard in the end. Nor does a successor
+// away, and what they send meanwhile is read in the end. Nor does a successor
 // that asks at such a time end what it asks.
 func TestOutOfDescriptors(t *testing.T) {
 	t.Parallel()

@@ -166,7 +166,7 @@ func (a *arena) watchProgram(watching bool) {
 }
 
 // Users follow their own allocations in masses, and do not read: root is still
-// told of all of them.
+// sent all of them.
 func TestHostileFollowers(t *testing.T) {
 	a := newArena(t)
 	a.begin()
@@ -195,7 +195,7 @@ func TestHostileFollowers(t *testing.T) {
 	for len(told) < 2 {
 		b, err := stream.Next()
 		if err != nil {
-			t.Fatalf("told of %v only, then %v: %v\n%s", told, err, a.watchState(), a.current.log)
+			t.Fatalf("received %v only, then %v: %v\n%s", told, err, a.watchState(), a.current.log)
 		}
 		for _, s := range b.States {
 			told[s.PID] = true

@@ -333,7 +333,7 @@ func TestCleanStop(t *testing.T) {
 	}
 }
 
-// After SIGKILL the connections are gone: a client that reconnects is heard
+// After SIGKILL the connections are gone: a client that reconnects is accounted
 // from then on, and an old one's SIGPIPE cannot be helped.
 func TestKilledDaemon(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ type Options struct {
 	StateFile string // where firing alerts are kept over a restart
 	Interval  time.Duration
 	Queryable storage.Queryable
-	// Changed is told of alerts that began to fire or resolved, silenced ones
+	// Changed receives alerts that began to fire or resolved, silenced ones
 	// included, one rule and status at a time.
 	Changed func([]*Alert)
 	// Send receives the alerts to notify about.
@@ -218,7 +218,7 @@ func (m *Manager) vector(ctx context.Context, expr string, now time.Time) (promq
 	return nil, errors.New("the expression gives neither a vector nor a number")
 }
 
-// apply moves a rule's alerts on and tells of what changed.
+// apply updates the alerts of a rule and reports those that changed.
 func (m *Manager) apply(ctx context.Context, r *Rule, set *Set, found []sampleOf, now time.Time) (dirty bool) {
 	m.mu.Lock()
 	active := m.active[r.Name]

@@ -19,7 +19,7 @@ const (
 // Status is how far an alert is.
 type Status string
 
-// The statuses. A resolved one is only told of.
+// The statuses. A resolved alert is only reported, once.
 const (
 	Pending  Status = "pending" // it holds, and not long enough yet
 	Firing   Status = "firing"

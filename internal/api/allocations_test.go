@@ -13,16 +13,16 @@ import (
 	"github.com/ttmon/ttmon/internal/unixhttp/nethttp"
 )
 
-// teller tells of processes with their owners, as far as it may, and then
+// sender sends processes with their owners, as far as it may, and then
 // nothing.
-type teller struct {
+type sender struct {
 	owners map[int]int
 	allow  func(pid, uid int) bool
 	closed chan struct{}
 	told   bool
 }
 
-func (f *teller) Next(ctx context.Context) (b changes.Batch, err error) {
+func (f *sender) Next(ctx context.Context) (b changes.Batch, err error) {
 	if f.told {
 		<-ctx.Done()
 		return b, ctx.Err()
@@ -36,7 +36,7 @@ func (f *teller) Next(ctx context.Context) (b changes.Batch, err error) {
 	return b, nil
 }
 
-func (f *teller) Close() { close(f.closed) }
+func (f *sender) Close() { close(f.closed) }
 
 func TestAllocations(t *testing.T) {
 	owners := map[int]int{7: 1000, 8: 1001, 9: 1000}
@@ -56,7 +56,7 @@ func TestAllocations(t *testing.T) {
 		"something that is no process": {caller{uid: 1000, exists: true}, Hiding{GID: -1}, "?pid=x", 400, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &teller{owners: owners, closed: make(chan struct{})}
+			f := &sender{owners: owners, closed: make(chan struct{})}
 			s := New(Options{
 				Hiding:  func() Hiding { return c.hiding },
 				Changes: func(allow func(pid, uid int) bool) Changes { f.allow = allow; return f },
@@ -86,7 +86,7 @@ func TestAllocations(t *testing.T) {
 			}
 			for _, pid := range c.told {
 				if !got[pid] {
-					t.Errorf("told of %v, not of %s", got, pid)
+					t.Errorf("received %v, not %s", got, pid)
 				}
 			}
 			resp.Body.Close() // it leaves
@@ -102,7 +102,7 @@ func TestAllocations(t *testing.T) {
 func TestFollowersAreBounded(t *testing.T) {
 	l := DefaultLimits()
 	l.Followers.PerUID = 1
-	s := New(Options{Limits: l, Changes: func(func(pid, uid int) bool) Changes { return &teller{closed: make(chan struct{})} }})
+	s := New(Options{Limits: l, Changes: func(func(pid, uid int) bool) Changes { return &sender{closed: make(chan struct{})} }})
 	ask := func(uid int) (*http.Response, func()) {
 		t.Helper()
 		web := httptest.NewServer(nethttp.Handler(unixhttp.HandlerFunc(func(w unixhttp.Writer, r *unixhttp.Request) {

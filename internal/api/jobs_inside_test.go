@@ -18,7 +18,7 @@ func TestJobNow(t *testing.T) {
 			{PID: 2, State: model.Running, UID: model.Value(1000), SlurmJob: "7", Name: model.Value("py"), Devices: []model.DeviceUse{{Device: 3}}},
 			{PID: 3, State: model.Running, UID: model.Value(666), SlurmJob: "7", Name: model.Value("liar"), Devices: []model.DeviceUse{{Device: 3}}},
 		},
-		Ghosts: []model.Ghost{
+		StaleSlots: []model.StaleSlot{
 			{PID: 1, Name: "py", Region: "/dev/shm/a", Device: model.NoDevice},
 			{PID: 1, Name: "other", Region: "/dev/shm/b"},
 			{PID: 2, Name: "py", Region: "/dev/shm/c"},
@@ -31,7 +31,7 @@ func TestJobNow(t *testing.T) {
 	}
 }
 
-// Where /proc hides processes, users are told of their own jobs.
+// Where /proc hides processes, users see their own jobs only.
 func TestJobsHidden(t *testing.T) {
 	v := viewpoint{level: 2, uid: 1000}
 	for uid, hidden := range map[int]bool{1000: false, 1001: true, -1: true} {

@@ -131,7 +131,7 @@ func light(r *unixhttp.Request) bool {
 	}
 }
 
-// limitListener refuses connections of users who have too many. They are told.
+// limitListener refuses connections of users who have too many, with status 429.
 type limitListener struct {
 	net.Listener
 	pool *budget.Pool

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/unixhttp"
-	"github.com/ttmon/ttmon/internal/view/said"
+	"github.com/ttmon/ttmon/internal/view/pagejson"
 )
 
 // pageEvents is a snapshot as a page receives it: two events, the snapshot and the
@@ -45,7 +45,7 @@ func (t *tick) events(v viewpoint, packed bool) []byte {
 }
 
 func (t *tick) encodeEvents(v viewpoint, body []byte) []byte {
-	text, err := json.Marshal(said.Of(v.filter(t.snap)))
+	text, err := json.Marshal(pagejson.Of(v.filter(t.snap)))
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}

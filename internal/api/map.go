@@ -123,7 +123,7 @@ func newMapPool(p *blocks.Process, l *blocks.List, a *blocks.Allocator, name fun
 // fits answers "would it fit?" in a sentence for each pool that could have it.
 func fits(p *blocks.Process, q url.Values, name func(uint64) string) ([]string, error) {
 	out := []string{}
-	ask := bankmap.Ask{Size: q.Get("fit"), Shape: q.Get("shape"), Type: q.Get("dtype"), Layout: q.Get("layout"), Shard: q.Get("shard"), Pool: q.Get("pool")}
+	ask := bankmap.FitQuery{Size: q.Get("fit"), Shape: q.Get("shape"), Type: q.Get("dtype"), Layout: q.Get("layout"), Shard: q.Get("shard"), Pool: q.Get("pool")}
 	if ask.Size == "" && ask.Shape == "" {
 		return out, nil
 	}
@@ -168,7 +168,7 @@ func sitesOf(report *runreport.Report, name func(uint64) string) []mapSite {
 		}
 	}
 	for i, line := range callsite.Lines(stacks) {
-		out[i].Holder = bankmap.Asker(tags[i], line)
+		out[i].Holder = bankmap.CallSite(tags[i], line)
 		if line != (ledgerfile.Frame{}) {
 			line.File = filepath.Base(line.File)
 			out[i].Where = frame(line)

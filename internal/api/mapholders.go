@@ -51,7 +51,7 @@ func newMapLines(of *BlocksOf, report *runreport.Report) *mapLines {
 	if of.Sites == nil {
 		return m
 	}
-	m.place, m.tensor = bankmap.Askers(of.Sites())
+	m.place, m.tensor = bankmap.CallSites(of.Sites())
 	if m.place == nil && m.tensor == nil {
 		return m
 	}

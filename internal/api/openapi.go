@@ -13,7 +13,7 @@ import (
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/runs/compare"
 	"github.com/ttmon/ttmon/internal/unixhttp"
-	"github.com/ttmon/ttmon/internal/view/said"
+	"github.com/ttmon/ttmon/internal/view/pagejson"
 	"github.com/ttmon/ttmon/internal/view/why"
 )
 
@@ -130,9 +130,9 @@ func calls() []described {
 		{method: "GET", path: "/v1/stream", part: "stream", kind: "application/x-ttmon-stream", help: "for ttmon-server: numbered events after the last that it has, and snapshots, as frames of a kind and a length", params: []param{
 			{name: "log", help: "the log that after counts in"}, {name: "after", help: "number of the last event that the follower has"}, {name: "only", help: "events or snapshots"},
 		}},
-		{method: "GET", path: "/v1/said", help: "a snapshot in words, as ttmon says it", params: []param{atParam}, answer: said.Snapshot{}},
-		{method: "GET", path: "/v1/mesh", help: "which Ethernet links of the chips are up, and what is cut off", params: []param{atParam}, answer: said.Mesh{}},
-		{method: "GET", path: "/v1/facts", help: "all that is known of a device, in sections, as smi -q has it", params: []param{{name: "device", help: "bus id", required: true}, atParam}, answer: said.Facts{}},
+		{method: "GET", path: "/v1/said", help: "a snapshot in words, as ttmon says it", params: []param{atParam}, answer: pagejson.Snapshot{}},
+		{method: "GET", path: "/v1/mesh", help: "which Ethernet links of the chips are up, and what is cut off", params: []param{atParam}, answer: pagejson.Mesh{}},
+		{method: "GET", path: "/v1/facts", help: "all that is known of a device, in sections, as smi -q has it", params: []param{{name: "device", help: "bus id", required: true}, atParam}, answer: pagejson.Facts{}},
 		{method: "GET", path: "/v1/words", help: "the words for marks, missing values, sources and pools", answer: schemaOnly{}},
 		{method: "GET", path: "/v1/metrics", help: "what /v1/range can be asked for", answer: metricsAnswer{}},
 		{method: "GET", path: "/v1/range", part: "memory", help: "metrics of devices over time, on common times", answer: rangeAnswer{}, params: []param{

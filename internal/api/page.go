@@ -12,7 +12,7 @@ import (
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/unixhttp"
-	"github.com/ttmon/ttmon/internal/view/said"
+	"github.com/ttmon/ttmon/internal/view/pagejson"
 	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/internal/wire"
 )
@@ -80,7 +80,7 @@ func fieldWords() map[string]fieldWord {
 // said answers with a snapshot in words: the latest, or one of another time.
 func (s *Server) said(w unixhttp.Writer, r *unixhttp.Request) {
 	if snap := s.asked(w, r); snap != nil {
-		answer(w, unixhttp.StatusOK, said.Of(snap))
+		answer(w, unixhttp.StatusOK, pagejson.Of(snap))
 	}
 }
 
@@ -93,7 +93,7 @@ func (s *Server) facts(w unixhttp.Writer, r *unixhttp.Request) {
 	bus := r.URL.Query().Get("device")
 	for i := range snap.Devices {
 		if d := &snap.Devices[i]; d.BusID == bus {
-			answer(w, unixhttp.StatusOK, said.FactsOf(snap, d))
+			answer(w, unixhttp.StatusOK, pagejson.FactsOf(snap, d))
 			return
 		}
 	}
@@ -103,7 +103,7 @@ func (s *Server) facts(w unixhttp.Writer, r *unixhttp.Request) {
 // mesh answers with the Ethernet links of the chips.
 func (s *Server) mesh(w unixhttp.Writer, r *unixhttp.Request) {
 	if snap := s.asked(w, r); snap != nil {
-		answer(w, unixhttp.StatusOK, said.MeshOf(snap))
+		answer(w, unixhttp.StatusOK, pagejson.MeshOf(snap))
 	}
 }
 

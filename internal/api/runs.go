@@ -11,7 +11,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/runwords"
 )
 
-// runsOf lists runs. Where /proc hides processes a user is told of their own runs
+// runsOf lists runs. Where /proc hides processes a user sees their own runs
 // only, and not by whom devices were shared.
 func (s *Server) runsOf(w unixhttp.Writer, r *unixhttp.Request) {
 	q, err := runs.ParseQuery(r.URL.Query())

@@ -188,7 +188,7 @@ func identify(c net.Conn) (who caller) {
 	return who
 }
 
-// callerOf is who asks.
+// callerOf returns the caller of a request.
 func callerOf(r *unixhttp.Request) caller {
 	return callerIn(r.Context())
 }

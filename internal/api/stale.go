@@ -35,7 +35,7 @@ func (v viewpoint) leftover(l model.Leftover) model.Leftover {
 	if !v.hides(model.Value(l.Owner)) {
 		return l
 	}
-	l.Ghosts, l.Unseen = nameless(l.Ghosts), nameless(l.Unseen)
+	l.StaleSlots, l.Unseen = nameless(l.StaleSlots), nameless(l.Unseen)
 	if l.Blocked != nil {
 		blocked := *l.Blocked
 		blocked.PIDs = nil
@@ -44,8 +44,8 @@ func (v viewpoint) leftover(l model.Leftover) model.Leftover {
 	return l
 }
 
-func nameless(list []model.Ghost) []model.Ghost {
-	out := make([]model.Ghost, len(list))
+func nameless(list []model.StaleSlot) []model.StaleSlot {
+	out := make([]model.StaleSlot, len(list))
 	for i, g := range list {
 		g.Name = ""
 		out[i] = g

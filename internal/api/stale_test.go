@@ -16,10 +16,10 @@ import (
 // uses the region is for its owner and root, where /proc hides processes.
 func TestStale(t *testing.T) {
 	left := model.Leftover{
-		Region: "/dev/shm/tt_device_5_memory", ChipID: 5, Owner: 1, Ghosts: []model.Ghost{{PID: 7, Name: "python"}},
+		Region: "/dev/shm/tt_device_5_memory", ChipID: 5, Owner: 1, StaleSlots: []model.StaleSlot{{PID: 7, Name: "python"}},
 		Blocked: &model.Doubt{Kind: model.RegionInUse, PIDs: []int{9}},
 	}
-	left.Ghosts[0].Bytes[model.DRAM] = model.ExactBytes(128)
+	left.StaleSlots[0].Bytes[model.DRAM] = model.ExactBytes(128)
 	for _, c := range []struct {
 		name   string
 		hiding Hiding
@@ -45,10 +45,10 @@ func TestStale(t *testing.T) {
 				t.Fatalf("%v: %s", err, w.Body)
 			}
 			g := &got.Regions[0]
-			if !g.Ghosts[0].Bytes[model.DRAM].Exactly(128) || g.Blocked == nil {
+			if !g.StaleSlots[0].Bytes[model.DRAM].Exactly(128) || g.Blocked == nil {
 				t.Errorf("%+v", g)
 			}
-			if known := g.Ghosts[0].Name == "python" && len(g.Blocked.PIDs) == 1; known != c.known {
+			if known := g.StaleSlots[0].Name == "python" && len(g.Blocked.PIDs) == 1; known != c.known {
 				t.Errorf("who it was is told: %v, want %v: %s", known, c.known, w.Body)
 			}
 		})
@@ -59,7 +59,7 @@ func TestStale(t *testing.T) {
 	if w.Code != http.StatusServiceUnavailable {
 		t.Errorf("before anybody looked: %d %s", w.Code, w.Body)
 	}
-	if left.Ghosts[0].Name == "" || len(left.Blocked.PIDs) == 0 {
+	if left.StaleSlots[0].Name == "" || len(left.Blocked.PIDs) == 0 {
 		t.Error("what the collector published was changed")
 	}
 }

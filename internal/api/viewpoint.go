@@ -62,7 +62,7 @@ type viewpoint struct {
 	uid   int // whose own processes it sees; 0 where level is 0
 }
 
-// caller is who asks.
+// caller is the user behind a request.
 type caller struct {
 	uid    int
 	gids   []int
@@ -137,9 +137,9 @@ func (v viewpoint) filter(s *model.Snapshot) *model.Snapshot {
 	}
 	t.Exits = nil
 	t.Unmatched = v.chips(s.Unmatched)
-	t.Ghosts = slices.Clone(s.Ghosts)
-	for i := range t.Ghosts {
-		t.Ghosts[i].Name = ""
+	t.StaleSlots = slices.Clone(s.StaleSlots)
+	for i := range t.StaleSlots {
+		t.StaleSlots[i].Name = ""
 	}
 	return &t
 }

@@ -83,12 +83,12 @@ func TestFilter(t *testing.T) {
 	s.Devices = append(s.Devices, model.Device{Doubts: told, Memory: model.Memory{Doubts: told}, Chips: []model.Chip{{Memory: model.Memory{Doubts: told}}}})
 	s.Unmatched = []model.Chip{{Memory: model.Memory{Doubts: told}}}
 	s.Processes[0].SlurmJob = "4711"
-	s.Ghosts = []model.Ghost{{Name: "x"}}
+	s.StaleSlots = []model.StaleSlot{{Name: "x"}}
 	before := wire.Append(nil, s)
 
 	got := viewpoint{1, 1000}.filter(s)
 	p := got.Processes[0]
-	if p.Cmdline.Status != model.Denied || p.Name.Known() || p.SlurmJob != "" || p.UID.V != 0 || !p.UID.Known() || got.Ghosts[0].Name != "" {
+	if p.Cmdline.Status != model.Denied || p.Name.Known() || p.SlurmJob != "" || p.UID.V != 0 || !p.UID.Known() || got.StaleSlots[0].Name != "" {
 		t.Errorf("root's process for another user: %+v", p)
 	}
 	if len(p.Devices) != 1 {

@@ -15,8 +15,8 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/doctor"
 	"github.com/ttmon/ttmon/internal/view/nagios"
+	"github.com/ttmon/ttmon/internal/view/pagejson"
 	"github.com/ttmon/ttmon/internal/view/prom"
-	"github.com/ttmon/ttmon/internal/view/said"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
@@ -174,10 +174,10 @@ func agreeDigits(t *testing.T, s *model.Snapshot) {
 	reports := strings.Split(string(text.AppendReport(nil, s, nil, text.Options{})), "\nDevice ")
 	table := string(text.AppendTable(nil, s, text.Options{Width: 200}))
 	top := screen(t, s, 240, 80, "lines")
-	page := said.Of(s)
+	page := pagejson.Of(s)
 	for i := range s.Devices {
 		d := &s.Devices[i]
-		for _, section := range said.FactsOf(s, d).Sections {
+		for _, section := range pagejson.FactsOf(s, d).Sections {
 			if section.Title == string(metric.Memory) || section.Title == string(metric.Telemetry) { // -q shows pools; and nothing of what is off
 				continue
 			}
@@ -225,7 +225,7 @@ func agreeTop(t *testing.T, s *model.Snapshot, a *assess.Assessment) {
 }
 
 func agreeData(t *testing.T, s *model.Snapshot, a *assess.Assessment) {
-	page := said.Of(s)
+	page := pagejson.Of(s)
 	var j assess.Judge
 	over := *s
 	j.Assess(&over)

@@ -11,8 +11,8 @@ import (
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/event"
+	"github.com/ttmon/ttmon/internal/view/pagejson"
 	"github.com/ttmon/ttmon/internal/view/prom"
-	"github.com/ttmon/ttmon/internal/view/said"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
@@ -48,7 +48,7 @@ func agreeOrder(t *testing.T, s *model.Snapshot, a *assess.Assessment) {
 		want = append(want, words.Kind(r.Conditions[0].Kind))
 	}
 	var page []string
-	for _, x := range said.Of(s).Troubles {
+	for _, x := range pagejson.Of(s).Troubles {
 		page = append(page, words.Kind(model.ConditionKind(x.Kind)))
 	}
 	if !slices.Equal(page, want) {
@@ -94,7 +94,7 @@ func agreeEvents(t *testing.T, s *model.Snapshot, a *assess.Assessment) {
 
 // agreeProcesses: smi, top and the page say the same of what a process holds.
 func agreeProcesses(t *testing.T, s *model.Snapshot) {
-	table, page := string(text.AppendTable(nil, s, text.Options{Width: 200})), said.Of(s)
+	table, page := string(text.AppendTable(nil, s, text.Options{Width: 200})), pagejson.Of(s)
 	shown := screen(t, s, 200, 60, "grid")
 	for i := range s.Processes {
 		p := &s.Processes[i]

@@ -91,9 +91,9 @@ func BadModules(d *model.Device, k model.ConditionKind) (list []int) {
 	return list
 }
 
-// Looks reports whether a condition of a device would be found: what only the
+// CanFind reports whether a condition of a device would be found: what only the
 // firmware knows is found only where ttmond reads it.
-func Looks(d *model.Device, k model.ConditionKind) bool {
+func CanFind(d *model.Device, k model.ConditionKind) bool {
 	switch k {
 	case model.ConditionLinkDown, model.ConditionWeakLink, model.ConditionMemoryFailed, model.ConditionMemoryErrors:
 		return d.Telemetry.State == model.TelemetryOK

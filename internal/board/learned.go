@@ -86,9 +86,9 @@ func (r *Resolver) dropContradicted(s Sighting) {
 	}
 }
 
-// Lesson is one thing that a Resolver learned, in a form that can be passed to
+// KnownChip is one thing that a Resolver learned, in a form that can be passed to
 // the next one.
-type Lesson struct {
+type KnownChip struct {
 	ID     uint64      `json:"id,omitempty"` // of a chip at BusID
 	BusID  string      `json:"bus_id,omitempty"`
 	Serial string      `json:"serial,omitempty"` // of a tray, and which one that is
@@ -96,21 +96,21 @@ type Lesson struct {
 	Basis  model.Basis `json:"basis"`
 }
 
-// Lessons lists what was learned.
-func (r *Resolver) Lessons() (list []Lesson) {
+// Export lists what was learned, for Restore.
+func (r *Resolver) Export() (list []KnownChip) {
 	for _, id := range slices.Sorted(maps.Keys(r.learned.ids)) {
 		p := r.learned.ids[id]
-		list = append(list, Lesson{ID: id, BusID: p.busID, Basis: p.basis})
+		list = append(list, KnownChip{ID: id, BusID: p.busID, Basis: p.basis})
 	}
 	for _, serial := range slices.Sorted(maps.Keys(r.learned.trays)) {
 		p := r.learned.trays[serial]
-		list = append(list, Lesson{Serial: serial, Tray: p.tray, Basis: p.basis})
+		list = append(list, KnownChip{Serial: serial, Tray: p.tray, Basis: p.basis})
 	}
 	return list
 }
 
-// Teach adds the lessons of another Resolver.
-func (r *Resolver) Teach(list []Lesson) {
+// Restore adds what another Resolver exported.
+func (r *Resolver) Restore(list []KnownChip) {
 	for _, l := range list {
 		if l.Serial != "" {
 			r.learned.pinTray(l.Serial, l.Tray, l.Basis)

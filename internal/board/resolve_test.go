@@ -283,7 +283,7 @@ func TestContradicted(t *testing.T) {
 	r := resolver(endpoints)
 	first := []int{0, 1, 2, 3, 4, 5, 6, 7}
 	if m := r.one(Sighting{ID: ids[8], DeviceID: 0, Open: first}); m.Device != 0 {
-		t.Fatalf("half of a mesh teaches something else: %+v", m)
+		t.Fatalf("something else was learned from half of a mesh: %+v", m)
 	}
 	second := []int{8, 9, 10, 11, 12, 13, 14, 15}
 	if m := r.one(Sighting{ID: ids[8], DeviceID: 0, Open: second}); m.Device != 8 || m.Basis != model.ByTray {
@@ -314,7 +314,7 @@ func TestOrderContradicted(t *testing.T) {
 	}
 	half := Sighting{ID: ids[8], DeviceID: 0, Open: all[:8]}
 	if m := r.one(half); m.Device != 0 {
-		t.Fatalf("half of a mesh teaches something else: %+v", m)
+		t.Fatalf("something else was learned from half of a mesh: %+v", m)
 	}
 	// It has opened all, and its first region still has the old number.
 	both := []Sighting{{ID: ids[8], DeviceID: number(0), Open: all}, {ID: ids[9], DeviceID: number(9), Open: all}}
@@ -336,19 +336,19 @@ func TestOrderContradicted(t *testing.T) {
 	}
 }
 
-func TestLessonsAreHandedOn(t *testing.T) {
+func TestStateIsHandedOn(t *testing.T) {
 	galaxy, ids := wormholeGalaxy(t, true)
 	r := resolver(galaxy)
 	r.Learn([]Placement{{ID: ids[3], BusID: galaxy[3].BusID}})
 	next := resolver(galaxy)
-	next.Teach(r.Lessons())
+	next.Restore(r.Export())
 	if m := next.one(Sighting{ID: ids[4]}); m.Device != 4 {
 		t.Errorf("a tray: %+v", m)
 	}
 	pair := resolver(p300(t))
 	pair.Learn([]Placement{{ID: left, Device: 0}})
 	successor := resolver(p300(t))
-	successor.Teach(pair.Lessons())
+	successor.Restore(pair.Export())
 	if m := successor.one(Sighting{ID: left}); m.Device != 0 || m.Basis != model.ByDescriptor {
 		t.Errorf("a chip: %+v", m)
 	}
@@ -365,7 +365,7 @@ func TestWhatWasLearnedIsBounded(t *testing.T) {
 			t.Fatalf("chip %d: %+v", id, m)
 		}
 	}
-	if n := len(r.Lessons()); n > maxPins {
+	if n := len(r.Export()); n > maxPins {
 		t.Errorf("%d chips are remembered, more than %d", n, maxPins)
 	}
 }

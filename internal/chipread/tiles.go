@@ -96,7 +96,7 @@ func readDispatch(m memory, w *window) (*Dispatch, DispatchCause, error) {
 	return d, "", nil
 }
 
-// control is a control block that is believed.
+// control is a control block that passed its checks.
 type control struct {
 	version uint32
 	l1      uint32

@@ -289,14 +289,14 @@ func (j *join) accountLeft() {
 			if total.Exactly(0) {
 				continue // a slot that is not free, and nothing in it
 			}
-			g := model.Ghost{
+			g := model.StaleSlot{
 				Region: l.Region, ChipID: l.Chip, Device: model.NoDevice, PID: l.PID, Name: l.Name,
 				Bytes: l.Bytes, Updated: l.Updated, Mapped: l.Mapped,
 			}
 			if at.device != noPlace {
 				g.Device = j.snap.Devices[at.device].Index
 			}
-			j.snap.Ghosts = append(j.snap.Ghosts, g)
+			j.snap.StaleSlots = append(j.snap.StaleSlots, g)
 		}
 	}
 }

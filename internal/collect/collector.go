@@ -235,7 +235,7 @@ func (c *Collector) Collect(ctx context.Context) *model.Snapshot {
 // Commands that show something every second never wait for it.
 const sampling = 1200 * time.Millisecond
 
-// sampleLater samples the driver until the next snapshot is asked for.
+// sampleLater samples the driver until the next Collect.
 func (c *Collector) sampleLater() {
 	if c.closed {
 		return

@@ -16,7 +16,7 @@ const (
 	maxExits = 64
 )
 
-// exits finds out what became of processes that have left their devices.
+// exits finds how processes ended that no longer have their devices open.
 type exits struct {
 	root   hostfs.Root
 	before map[model.ProcessID]time.Time // who had a device at the last snapshot, and when it began
@@ -90,7 +90,7 @@ func (e *exits) forget(at time.Time, now map[model.ProcessID]time.Time) {
 	}
 }
 
-// exit is what /proc knows of a process that has left its devices.
+// exit is what /proc shows of a process that no longer has its devices open.
 func (e *exits) exit(id model.ProcessID, at time.Time) model.Exit {
 	x := model.Exit{ID: id, Time: at, Status: model.Missing[int](model.Absent, "the kernel reports it to the parent only")}
 	if e.silent {

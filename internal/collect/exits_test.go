@@ -16,7 +16,7 @@ import (
 	"github.com/ttmon/ttmon/internal/proc"
 )
 
-// What became of processes that left their devices: one lives, one is gone, one
+// How processes ended that left their devices: one lives, one is gone, one
 // waits for its parent, the number of one has a new owner.
 func TestExits(t *testing.T) {
 	dir := t.TempDir()

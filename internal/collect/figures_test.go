@@ -242,7 +242,7 @@ func TestBelieve(t *testing.T) {
 		{"both late", []Allocators{{Source: model.FromUprobe, Process: late}, {Source: model.FromTrack, Process: late}}, model.FromTrack},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got, ok := Believe(c.list...); got.Source != c.want || ok != (c.want != "") {
+			if got, ok := Best(c.list...); got.Source != c.want || ok != (c.want != "") {
 				t.Errorf("%q %v, want %q", got.Source, ok, c.want)
 			}
 		})

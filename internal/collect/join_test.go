@@ -321,8 +321,8 @@ func TestJoinWhole(t *testing.T) {
 	if !d.Memory.Stale.Exactly(1000) || d.Chips[1].Region != "/dev/shm/21" {
 		t.Errorf("stale %s, region %s", formatBytes(d.Memory.Stale), d.Chips[1].Region)
 	}
-	if len(s.Ghosts) != 1 || s.Ghosts[0].Device != 0 || s.Ghosts[0].PID != 66 || !s.Ghosts[0].Mapped {
-		t.Errorf("ghosts %+v", s.Ghosts)
+	if len(s.StaleSlots) != 1 || s.StaleSlots[0].Device != 0 || s.StaleSlots[0].PID != 66 || !s.StaleSlots[0].Mapped {
+		t.Errorf("ghosts %+v", s.StaleSlots)
 	}
 	if len(s.Unmatched) != 1 || formatMemory(&s.Unmatched[0].Memory) != "ok 5" || s.Unmatched[0].ID.V != 99 || len(s.Unmatched[0].Candidates) != 0 {
 		t.Errorf("unmatched %+v", s.Unmatched)

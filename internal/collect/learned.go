@@ -9,8 +9,8 @@ import (
 // Learned is what a Collector found out and the next one could not: it was
 // there to see it. It travels as JSON from one ttmond to the next.
 type Learned struct {
-	Chips []board.Lesson `json:"chips,omitempty"`
-	Slots []shm.Adoption `json:"slots,omitempty"`
+	Chips []board.KnownChip `json:"chips,omitempty"`
+	Slots []shm.Adoption    `json:"slots,omitempty"`
 	// Conditions are those that hold, and since when.
 	Conditions []assess.Course `json:"conditions,omitempty"`
 }
@@ -19,13 +19,13 @@ type Learned struct {
 func (c *Collector) Learned() *Learned {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return &Learned{Chips: c.chips.resolver.Lessons(), Slots: c.regions.Adoptions(), Conditions: c.judge.Courses()}
+	return &Learned{Chips: c.chips.resolver.Export(), Slots: c.regions.Adoptions(), Conditions: c.judge.Courses()}
 }
 
-// Teach takes over what another Collector found out. It is called before the
+// Restore takes over what another Collector found out. It is called before the
 // first Collect.
-func (c *Collector) Teach(l *Learned) {
-	c.chips.resolver.Teach(l.Chips)
+func (c *Collector) Restore(l *Learned) {
+	c.chips.resolver.Restore(l.Chips)
 	c.regions.Restore(l.Slots)
 	c.judge.Restore(l.Conditions)
 }

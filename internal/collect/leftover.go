@@ -36,13 +36,13 @@ func Leftover(devices []model.Device, l shm.Leftover) model.Leftover {
 			}
 		}
 	}
-	of := func(g shm.Ghost) model.Ghost {
-		return model.Ghost{
+	of := func(g shm.StaleSlot) model.StaleSlot {
+		return model.StaleSlot{
 			Region: r.Path, ChipID: r.ID, Device: out.Device, PID: g.PID, Name: g.Name, Bytes: g.Bytes, Updated: g.Updated, Mapped: len(r.Mapped) > 0,
 		}
 	}
-	for _, g := range r.Ghosts {
-		out.Ghosts = append(out.Ghosts, of(g))
+	for _, g := range r.StaleSlots {
+		out.StaleSlots = append(out.StaleSlots, of(g))
 	}
 	for _, g := range r.Unknown {
 		out.Unseen = append(out.Unseen, of(g))

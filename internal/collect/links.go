@@ -106,7 +106,7 @@ func (l *links) add(s *model.Snapshot) {
 		return
 	}
 	l.finder.Trust = func(uid int) bool { return mayDescribe(s, uid) }
-	found, _ := l.finder.Poll() // a broken one teaches nothing
+	found, _ := l.finder.Poll() // a broken one is ignored
 	for _, f := range found {
 		l.learn(s, f)
 	}

@@ -192,7 +192,7 @@ func (c *chips) learnPlaces(s *model.Snapshot, spoken bool) {
 		return
 	}
 	c.descriptors.Trust = func(uid int) bool { return mayDescribe(s, uid) }
-	found, _ := c.descriptors.Poll() // a broken one teaches nothing
+	found, _ := c.descriptors.Poll() // a broken one is ignored
 	for _, f := range found {
 		c.resolver.Learn(f.Descriptor.Placements())
 	}

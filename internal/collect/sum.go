@@ -32,14 +32,14 @@ func (j *join) addUp() {
 		a.fill(&chip.Memory)
 		j.snap.Unmatched = append(j.snap.Unmatched, chip)
 	}
-	sorted.Stable(j.snap.Ghosts, func(a, b *model.Ghost) int {
+	sorted.Stable(j.snap.StaleSlots, func(a, b *model.StaleSlot) int {
 		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.PID, b.PID), cmp.Compare(a.ChipID, b.ChipID))
 	})
 }
 
 // allSeen reports whether every user of a device is accounted for by a source
-// that does not depend on tt-metal's regions: what cannot be told of a region
-// is then no matter.
+// that does not depend on tt-metal's regions: what is unknown about a region
+// does not matter then.
 func (j *join) allSeen(d *model.Device) bool {
 	seen := false
 	for i := range j.snap.Processes {
@@ -59,7 +59,7 @@ func (j *join) allSeen(d *model.Device) bool {
 	return seen && d.HiddenFDs == 0
 }
 
-// dropRegionDoubts forgets what could not be told of a region.
+// dropRegionDoubts drops the doubts about regions.
 func (a *account) dropRegionDoubts() {
 	a.why = model.Known
 	a.doubts = slices.DeleteFunc(slices.Clone(a.doubts), func(d model.Doubt) bool { return regionDoubts[d.Kind] })

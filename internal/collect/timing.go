@@ -20,7 +20,7 @@ type timing struct {
 	runs []Run
 }
 
-// run runs a part. It was ok if do says so and it ended before the deadline.
+// run runs a part, which succeeded if do returned true before the deadline.
 func (t *timing) run(name string, deadline time.Time, do func() (ok bool)) {
 	begun := time.Now()
 	t.change(name, func(r *Run) { r.Since = begun })

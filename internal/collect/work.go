@@ -122,7 +122,7 @@ func betterWitness(a, b witness) bool {
 	return a.source == model.FromTrack && b.source != model.FromTrack
 }
 
-// witnesses are those that are believed of a process, one for each chip.
+// witnesses are the claims that count for a process, one for each chip.
 func (j *workJoin) witnesses(id model.ProcessID) (list []witness) {
 	at := map[uint64]int{}
 	for i := range j.sets {

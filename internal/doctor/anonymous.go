@@ -29,9 +29,9 @@ func anonymous(s *checks.Subject) *checks.Subject {
 		d.Pods = nil
 	}
 	snap.Unmatched = m.chips(snap.Unmatched)
-	snap.Ghosts = slices.Clone(snap.Ghosts)
-	for i := range snap.Ghosts {
-		snap.Ghosts[i].Name = "program"
+	snap.StaleSlots = slices.Clone(snap.StaleSlots)
+	for i := range snap.StaleSlots {
+		snap.StaleSlots[i].Name = "program"
 	}
 	snap.Processes = slices.Clone(snap.Processes)
 	for i := range snap.Processes {
@@ -148,8 +148,8 @@ func idsHidden(s *model.Snapshot) func([]byte) []byte {
 	for i := range s.Unmatched {
 		chip(s.Unmatched[i].ID.V)
 	}
-	for i := range s.Ghosts {
-		chip(s.Ghosts[i].ChipID)
+	for i := range s.StaleSlots {
+		chip(s.StaleSlots[i].ChipID)
 	}
 	// Longer ones first: one may be part of another.
 	ids := slices.SortedFunc(maps.Keys(seen), func(a, b string) int {

@@ -23,7 +23,7 @@ var said = map[string]string{
 	"Reach.FullName": "left out", "Reach.JobName": "left out", "Reach.TTY": "left out", "Reach.SSH": "left out", "Reach.Dir": "left out",
 	"Container.Runtime": "kept", "Container.ID": "replaced", "Container.Pod": "left out", "Container.PodName": "left out", "Container.Namespace": "left out",
 	"Doubt.Region": "its id is replaced in every file", "Doubt.Release": "kept: of tt-metal", "Doubt.Name": "replaced", "Doubt.Detail": "left out",
-	"Ghost.Region": "its id is replaced in every file", "Ghost.Name": "replaced",
+	"StaleSlot.Region": "its id is replaced in every file", "StaleSlot.Name": "replaced",
 	"PodClaim.Namespace": "left out", "PodClaim.Pod": "left out", "PodClaim.Container": "left out", "PodClaim.Resource": "left out", "PodClaim.Names": "left out",
 	"Telemetry.MemoryFW": "kept", "Telemetry.L2CPU": "kept", "ChipPlace.Name": "kept: L or R",
 	"LogLine.BusID": "kept", "LogLine.Text": "left out", "Failures.ID": "kept: a number of ours", "Failures.Pool": "kept",

@@ -30,8 +30,8 @@ func hostWithSecrets() (*checks.Subject, []string) {
 		{Kind: model.ProcessDenied, PID: 4321, UID: 54321},
 	}
 	s.Processes = append(s.Processes, p)
-	s.Ghosts = append(s.Ghosts, model.Ghost{Region: "/dev/shm/tt_device_99887766554433_memory", ChipID: 99887766554433, Device: 0, PID: 7, Name: "secret-ghost"})
-	s.Ghosts[len(s.Ghosts)-1].Bytes[model.DRAM] = model.ExactBytes(1 << 20)
+	s.StaleSlots = append(s.StaleSlots, model.StaleSlot{Region: "/dev/shm/tt_device_99887766554433_memory", ChipID: 99887766554433, Device: 0, PID: 7, Name: "secret-ghost"})
+	s.StaleSlots[len(s.StaleSlots)-1].Bytes[model.DRAM] = model.ExactBytes(1 << 20)
 	s.Alerts = append(s.Alerts, model.Alert{Name: "ChipHung", Severity: "critical", Summary: "secret-summary"})
 	s.Devices[0].Serial, s.Devices[0].ASICID = model.Value("010001861190ABCD"), model.Value("AABBCCDD11223344")
 	d := checks.DaemonState{Path: "/run/user/54321/secret.sock", Why: "secret-why", Unwatched: []string{"/home/secret-home/lib.so is not watched"}}

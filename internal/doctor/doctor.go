@@ -55,7 +55,7 @@ func snapshot(h *host.Host) *model.Snapshot {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), all)
 	defer cancel()
-	if s, _ := h.Ask(ctx); s != nil { // why not is said about the daemon
+	if s, _ := h.ReadSnapshot(ctx); s != nil { // why not is said about the daemon
 		return s
 	}
 	c := collect.New(h.Root, collect.Options{Timeout: devices, Thresholds: h.Thresholds()})

@@ -103,7 +103,7 @@ func simulatedFaults(limit float64, bus []string) []simulatedFault {
 // No simulated program runs out of its memory: TestFailureAlert lets a real one.
 var unplayedRules = []string{"EthernetLinkDown", "EthernetLinkWeak", "GDDRFailed", "GDDRErrors", "AllocationFailed"}
 
-// Every shipped rule is told of once when its fault begins and once when it is
+// Every shipped rule notifies once when its fault begins and once when it is
 // over, and nothing else is told.
 func TestEveryRule(t *testing.T) {
 	t.Parallel()

@@ -242,7 +242,7 @@ func (k *keeper) isSeen(f *failing, how model.Source) {
 	var r *failure.Record
 	k.await("all failures are counted in one, and their device is known", func() bool {
 		r = k.why(root)
-		return r != nil && r.Count == f.times && r.Placed()
+		return r != nil && r.Count == f.times && r.ChipsResolved()
 	})
 	if r.Verdict.Cause != failure.Fragmented || r.Source != string(how) || r.Process.PID != f.job.PID || r.Process.UID != nobody || len(r.Verdict.Fixes) == 0 {
 		k.t.Errorf("kept: %s by %s of %+v, %d fixes", r.Verdict.Cause, r.Source, r.Process, len(r.Verdict.Fixes))
@@ -265,7 +265,7 @@ func (k *keeper) isSeen(f *failing, how model.Source) {
 	}
 	var list failure.List
 	if out := otherUser("why", "--list", "--json", "--daemon", k.api); json.Unmarshal([]byte(out.out), &list) != nil || len(list.Failures) != 0 {
-		k.t.Errorf("another user is told of %s%s", out.out, out.err)
+		k.t.Errorf("another user sees %s%s", out.out, out.err)
 	}
 	for _, want := range []string{"fragmented", "it would have fitted", "were asked for"} {
 		if out := own("why", "--daemon", k.api); !strings.Contains(out.out, want) {
@@ -306,7 +306,7 @@ func TestStormHidesNoOtherFailure(t *testing.T) {
 	own := asUser(t, h, 4711)
 	k.await("the other user's failure is kept, with its line", func() bool {
 		r := k.why(own, fmt.Sprint(quiet.job.PID))
-		return r != nil && r.Count == 1 && len(r.Stack) > 0 && r.Placed()
+		return r != nil && r.Count == 1 && len(r.Stack) > 0 && r.ChipsResolved()
 	})
 	if err := <-ended; err != nil {
 		t.Fatal(err)
@@ -426,7 +426,7 @@ func (k *keeper) outlives(f *failing) {
 	}
 }
 
-// TestFailureAlert: a failed allocation is told of once, and once that it is over.
+// TestFailureAlert: a failed allocation notifies once, and once when it is over.
 // The other rules have TestEveryRule.
 func TestFailureAlert(t *testing.T) {
 	t.Parallel()

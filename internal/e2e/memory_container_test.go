@@ -39,7 +39,7 @@ func TestContainersAdoptSlots(t *testing.T) {
 		left := "dead:1010"
 		c.shows(left)
 		w := watch(t, c.host)
-		w.until("the ghost is seen", func(s *model.Snapshot) bool { return len(s.Ghosts) == 1 })
+		w.until("the ghost is seen", func(s *model.Snapshot) bool { return len(s.StaleSlots) == 1 })
 		successor := c.play(o, "name successor", "open @", "alloc @ dram 7")
 		// Who has been watching knows what is whose.
 		w.until("the successor has what it holds, and the dead what it left", func(s *model.Snapshot) bool {

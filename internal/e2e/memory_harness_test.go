@@ -193,7 +193,7 @@ func processOf(t *testing.T, s *model.Snapshot, pid int) *model.Process {
 // ghostsIn lists what dead processes left: "name:bytes of all pools".
 func ghostsIn(s *model.Snapshot) []string {
 	var list []string
-	for _, g := range s.Ghosts {
+	for _, g := range s.StaleSlots {
 		total, _, _ := g.Bytes.Total().Best()
 		list = append(list, fmt.Sprintf("%s:%d", g.Name, total))
 	}

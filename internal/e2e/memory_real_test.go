@@ -176,10 +176,10 @@ func (st *stage) killed(a *ttnn.Job, release string) {
 // buffers, which have no requested size.
 func (st *stage) wantGhost(s *model.Snapshot, j *ttnn.Job, left ttnn.Held) {
 	st.Helper()
-	if len(s.Ghosts) != 1 || s.Ghosts[0].PID != j.PID || s.Ghosts[0].Name != "python" {
-		st.Fatalf("ghosts %+v, want one of process %d", s.Ghosts, j.PID)
+	if len(s.StaleSlots) != 1 || s.StaleSlots[0].PID != j.PID || s.StaleSlots[0].Name != "python" {
+		st.Fatalf("ghosts %+v, want one of process %d", s.StaleSlots, j.PID)
 	}
-	g := &s.Ghosts[0]
+	g := &s.StaleSlots[0]
 	sum, _, _ := g.Bytes[model.CB].Best()
 	for pool, v := range left {
 		wantBytes(st.T, "left in "+pool, g.Bytes[poolsOf[pool]], v)
@@ -253,8 +253,8 @@ func TestRealMesh(t *testing.T) {
 			if err := j.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			if s := st.compare("SIGKILL"); len(s.Ghosts) != r.Chips {
-				t.Errorf("%d ghosts, want one on each of %d chips", len(s.Ghosts), r.Chips)
+			if s := st.compare("SIGKILL"); len(s.StaleSlots) != r.Chips {
+				t.Errorf("%d ghosts, want one on each of %d chips", len(s.StaleSlots), r.Chips)
 			}
 		})
 	}

@@ -54,14 +54,14 @@ func TestStaleLists(t *testing.T) {
 	var got struct {
 		Schema  string
 		Regions []struct {
-			Region    string
-			Index     *int
-			Removable bool
-			Ghosts    []struct {
+			Region     string
+			Index      *int
+			Removable  bool
+			StaleSlots []struct {
 				Name string
 				DRAM uint64  `json:"dram_bytes"`
 				Age  float64 `json:"age_s"`
-			}
+			} `json:"ghosts"`
 		}
 	}
 	r = runIn(t, c.host, "stale", "--json")
@@ -69,7 +69,7 @@ func TestStaleLists(t *testing.T) {
 		t.Fatalf("%v: %s", err, r.out)
 	}
 	for _, reg := range got.Regions {
-		g := reg.Ghosts[0]
+		g := reg.StaleSlots[0]
 		if reg.Removable != (g.Name != "beside") || g.DRAM != 128<<20 || (g.Name == "alone") != (reg.Index != nil && *reg.Index == 0) {
 			t.Errorf("%+v", reg)
 		}

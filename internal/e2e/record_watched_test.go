@@ -42,7 +42,7 @@ func (d *daemon) health() (h health) {
 	return h
 }
 
-// followers is how many are told of allocations.
+// followers is how many clients follow allocations.
 func (d *daemon) followers() int {
 	d.t.Helper()
 	for _, b := range d.health().Budgets {
@@ -239,7 +239,7 @@ func TestRecordCompares(t *testing.T) {
 	})
 	rec := r.end()
 	for _, p := range c.Processes() {
-		if p.Method != recording.ByLooks {
+		if p.Method != recording.BySampling {
 			t.Errorf("process %+v", p)
 		}
 	}
@@ -258,7 +258,7 @@ func TestRecordCompares(t *testing.T) {
 	}
 }
 
-// takeFollowers takes all places of those who are told of allocations.
+// takeFollowers takes all places for followers of allocations.
 func takeFollowers(t *testing.T, socket string) {
 	t.Helper()
 	for range 100 {

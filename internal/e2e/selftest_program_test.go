@@ -142,7 +142,7 @@ func failedRows(r *report.Report, notes ...string) (n int) {
 }
 
 // However the ttnn program ends, or does not, nothing is left of it, and the
-// report says what became of it.
+// report is the result of the program.
 func TestSelftestLeavesNothing(t *testing.T) {
 	t.Parallel()
 	if !aloneWithTmp(t) {

@@ -84,7 +84,7 @@ func (b *builder) alloc(s *recording.State, rec *recording.Record, ns int64) {
 	}
 }
 
-// large tells of one block.
+// large emits one block.
 func (b *builder) large(rec *recording.Record, l *liveList, site *recording.Site, bytes uint64, ns int64) {
 	b.flows++
 	name := words.Bytes(bytes) + " of " + l.def.Pool

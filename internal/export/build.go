@@ -35,11 +35,11 @@ var charted = map[string]string{
 }
 
 // Write tells a sink all that a recording holds, and closes it. laid are the
-// slices of other traces, which Lay has put on the recording's clock. What is kept
+// slices of other traces, which Align has put on the recording's clock. What is kept
 // in memory is what programs hold at a moment, however long the recording.
 func Write(r *recording.Reader, o Options, laid []Slice, to Sink) error {
 	err := write(r, o, to)
-	to.Laid(laid)
+	to.Aligned(laid)
 	return errors.Join(err, to.Close())
 }
 
@@ -302,7 +302,7 @@ func (b *builder) finish(s *recording.State, end int64) {
 		p := b.seen[id]
 		b.process(p, max(p.to, p.from))
 	}
-	b.tellFailures()
+	b.addFailures()
 }
 
 // baseUnit is the unit that points are in.

@@ -61,8 +61,8 @@ func (c *chrome) Slice(s *Slice) {
 	})
 }
 
-// Laid implements Sink.
-func (c *chrome) Laid(list []Slice) {
+// Aligned implements Sink.
+func (c *chrome) Aligned(list []Slice) {
 	for i := range list {
 		c.Slice(&list[i])
 	}
@@ -105,7 +105,7 @@ func args(list []Arg) map[string]any {
 }
 
 // micro is a time in microseconds, without losing the nanoseconds. It is
-// negative for what another trace tells of the time before the recording.
+// negative for what another trace has from before the recording.
 func micro(ns int64) json.Number {
 	var b []byte
 	if ns < 0 {

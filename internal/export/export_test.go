@@ -99,7 +99,7 @@ type counting struct{ points, slices, instants int }
 func (c *counting) Point(*Series, Point, model.Bound) { c.points++ }
 func (c *counting) Slice(*Slice)                      { c.slices++ }
 func (c *counting) Instant(*Instant)                  { c.instants++ }
-func (c *counting) Laid([]Slice)                      {}
+func (c *counting) Aligned([]Slice)                   {}
 func (c *counting) Close() error                      { return nil }
 
 // peakPower is the most that the snapshots of the sample say.
@@ -389,7 +389,7 @@ func TestLay(t *testing.T) {
 		}
 		return s
 	}
-	laid, _ := Lay(trace, time.Time{})
+	laid, _ := Align(trace, time.Time{})
 	end := at(6).UnixNano()
 	if s := find(laid, "device profiler, chip 0", "KERNEL"); s.To != end-1000 || s.From != end-3000 {
 		t.Errorf("by the time of writing: %+v, the file ends at %d", s, end)
@@ -401,7 +401,7 @@ func TestLay(t *testing.T) {
 	if d.Open != 0 {
 		t.Errorf("%d slices do not end", d.Open)
 	}
-	laid, _ = Lay(trace, at(2))
+	laid, _ = Align(trace, at(2))
 	if s := find(laid, "device profiler, chip 0", "FW"); s.From != at(2).UnixNano() {
 		t.Errorf("by the time that was given: %+v", s)
 	}

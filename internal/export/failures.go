@@ -21,8 +21,8 @@ func (b *builder) failed(r *failure.Record) {
 	b.failures[r.ID] = r
 }
 
-// tellFailures tells of each at the time at which it failed, with its story.
-func (b *builder) tellFailures() {
+// addFailures adds each failure at its time, with its explanation.
+func (b *builder) addFailures() {
 	var list []*failure.Record
 	for _, r := range b.failures {
 		list = append(list, r)
@@ -39,8 +39,8 @@ func (b *builder) tellFailures() {
 
 // failureArgs are the details of a failure.
 func failureArgs(r *failure.Record) []Arg {
-	args := []Arg{{"id", r.ID}, {"verdict", why.Verdict(r)}, {"asked for", why.Asked(r)}, {"free", why.Free(r)}, {"where", why.Where(r)}}
-	if line, function := why.Asker(r); line != "" {
+	args := []Arg{{"id", r.ID}, {"verdict", why.Verdict(r)}, {"asked for", why.Requested(r)}, {"free", why.Free(r)}, {"where", why.Where(r)}}
+	if line, function := why.Requester(r); line != "" {
 		args = append(args, Arg{"line", strings.TrimSpace(line + " " + function)})
 	}
 	for _, h := range why.Holders(r) {

@@ -85,8 +85,8 @@ func (o *openMetrics) Slice(*Slice) {}
 // Instant implements Sink: there is no sample of it.
 func (o *openMetrics) Instant(*Instant) {}
 
-// Laid implements Sink: there are no samples of them.
-func (o *openMetrics) Laid([]Slice) {}
+// Aligned implements Sink: there are no samples of them.
+func (o *openMetrics) Aligned([]Slice) {}
 
 // Close implements Sink.
 func (o *openMetrics) Close() error {

@@ -47,9 +47,9 @@ func (p *perfetto) begin(s *Slice) {
 	p.event(s.From, p.track(s.Group, s.Track), typeBegin, s.Name, func(m *message) { m.args(s.Args) })
 }
 
-// Laid implements Sink. Beginnings and ends are in the order of time, as tracks
+// Aligned implements Sink. Beginnings and ends are in the order of time, as tracks
 // with slices in each other want them.
-func (p *perfetto) Laid(list []Slice) {
+func (p *perfetto) Aligned(list []Slice) {
 	for _, e := range edges(list) {
 		s := &list[e.slice]
 		if !e.end {

@@ -136,7 +136,7 @@ func sumUp(r *recording.Reader, at time.Time) (map[poolKey]*poolSum, error) {
 	return out, nil
 }
 
-// alike tells of each chip the first one that is in the same lists: at every
+// alike maps each chip to the first one that is in the same lists: at every
 // moment they hold the same, so one of them is summed up.
 func alike(chips map[uint32][]uint64) map[uint64]uint64 {
 	lists := map[uint64][]uint32{}

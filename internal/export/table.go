@@ -54,8 +54,8 @@ func (t *table) Slice(*Slice) {}
 // Instant implements Sink: there is no line for it.
 func (t *table) Instant(*Instant) {}
 
-// Laid implements Sink: there are no lines for them.
-func (t *table) Laid([]Slice) {}
+// Aligned implements Sink: there are no lines for them.
+func (t *table) Aligned([]Slice) {}
 
 // Close implements Sink.
 func (t *table) Close() error {
@@ -110,8 +110,8 @@ func (d *documents) Instant(x *Instant) {
 	d.write(map[string]any{"time": stamp(x.NS), "group": x.Group.String(), "event": x.Name, "track": x.Track, "args": args(x.Args)})
 }
 
-// Laid implements Sink.
-func (d *documents) Laid(list []Slice) {
+// Aligned implements Sink.
+func (d *documents) Aligned(list []Slice) {
 	for i := range list {
 		d.Slice(&list[i])
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// Sink is a format on its way to a file. It is told what a recording holds as
+// Sink writes a format to a file. It receives what a recording holds as
 // it comes, in the order of time as far as that can be: slices come when they
 // end, points of blocks up to a grain late. It keeps no more than a few of them.
 type Sink interface {
@@ -18,8 +18,8 @@ type Sink interface {
 	// Slice lasted up to about now. Those of one track do not overlap.
 	Slice(s *Slice)
 	Instant(x *Instant)
-	// Laid are the slices of another trace, which may lie in each other.
-	Laid(list []Slice)
+	// Aligned are the slices of another trace, which may lie in each other.
+	Aligned(list []Slice)
 	// Close writes the rest, and tells what went wrong.
 	Close() error
 }
@@ -110,7 +110,7 @@ func (s *Series) doubt(ns int64, bound model.Bound) (c *Series, points []Point) 
 	return s.doubted, append(points, Point{ns, float64(boundNumber(bound))})
 }
 
-// boundNumber is how a bound is told to those who know numbers only.
+// boundNumber encodes a bound for formats that have only numbers.
 func boundNumber(b model.Bound) int {
 	switch b {
 	case model.Exact:

@@ -30,7 +30,7 @@ func (h *heard) Slice(s *Slice) {
 	}
 }
 func (h *heard) Instant(*Instant) {}
-func (h *heard) Laid([]Slice)     {}
+func (h *heard) Aligned([]Slice)  {}
 func (h *heard) Close() error     { return nil }
 
 // Busy and operations are figures over time, waits are slices as far as they

@@ -69,7 +69,7 @@ type Server struct {
 }
 
 // kept is the last answer to one question. A viewer who asks while it is being
-// made waits for it: the engine is asked once.
+// made waits for it: the engine gets one query.
 type kept struct {
 	mu     sync.Mutex
 	at     time.Time
@@ -108,7 +108,7 @@ func (s *Server) fleet(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	s.answer(w, r, m.Name, func(a *answer.Asker) (any, error) { return a.Fleet(m, time.Now()) })
+	s.answer(w, r, m.Name, func(a *answer.Querier) (any, error) { return a.Fleet(m, time.Now()) })
 }
 
 func (s *Server) cells(w http.ResponseWriter, r *http.Request) {
@@ -121,13 +121,13 @@ func (s *Server) cells(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, fmt.Sprintf("host: name 1 to %d hosts; %d are named", MaxCells, len(hosts)))
 		return
 	}
-	s.answer(w, r, m.Name+"\x00"+strings.Join(hosts, "\x00"), func(a *answer.Asker) (any, error) { return a.Cells(m, hosts) })
+	s.answer(w, r, m.Name+"\x00"+strings.Join(hosts, "\x00"), func(a *answer.Querier) (any, error) { return a.Cells(m, hosts) })
 }
 
 // links answers with every link between hosts, or with those of one.
 func (s *Server) links(w http.ResponseWriter, r *http.Request) {
 	host := r.URL.Query().Get("host")
-	s.answer(w, r, "\x00links\x00"+host, func(a *answer.Asker) (any, error) { return a.Links(host, time.Now()) })
+	s.answer(w, r, "\x00links\x00"+host, func(a *answer.Querier) (any, error) { return a.Links(host, time.Now()) })
 }
 
 // column is the field that a request names.
@@ -145,7 +145,7 @@ func column(w http.ResponseWriter, r *http.Request) (metric.Column[*model.Device
 
 // answer writes what ask returns, or the same that another viewer was given a
 // moment ago.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, key string, ask func(*answer.Asker) (any, error)) {
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, key string, ask func(*answer.Querier) (any, error)) {
 	plain, packed, err := s.of(key).get(r.Context(), s, ask)
 	if err != nil {
 		fail(w, http.StatusBadGateway, err.Error())
@@ -176,7 +176,7 @@ func (s *Server) of(name string) *kept {
 	return k
 }
 
-func (k *kept) get(ctx context.Context, s *Server, ask func(*answer.Asker) (any, error)) (plain, packed []byte, err error) {
+func (k *kept) get(ctx context.Context, s *Server, ask func(*answer.Querier) (any, error)) (plain, packed []byte, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if time.Since(k.at) <= keepFor {
@@ -193,7 +193,7 @@ func (k *kept) get(ctx context.Context, s *Server, ask func(*answer.Asker) (any,
 	q, err := query.New(ctx, s.opt.Prometheus, s.opt.Label)
 	var reply any
 	if err == nil {
-		reply, err = ask(&answer.Asker{Query: q, Page: s.opt.Page})
+		reply, err = ask(&answer.Querier{Query: q, Page: s.opt.Page})
 	}
 	if err != nil && ctx.Err() == context.Canceled {
 		return nil, nil, err // this viewer has left; the next one asks

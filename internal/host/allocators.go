@@ -33,7 +33,7 @@ func (h *Host) Allocators(ctx context.Context, id model.ProcessID) (collect.Allo
 			list = append(list, collect.Allocators{Source: model.FromUprobe, Process: p})
 		}
 	}
-	if best, ok := collect.Believe(list...); ok {
+	if best, ok := collect.Best(list...); ok {
 		return best, nil
 	}
 	return collect.Allocators{}, err

@@ -89,7 +89,7 @@ type Host struct {
 	limits    func() (assess.Thresholds, error) // read once, where they are needed
 }
 
-// Open finds out whom to ask. Nothing is asked yet.
+// Open chooses where snapshots come from. It sends no request yet.
 func Open(o Options) (*Host, error) {
 	if o.Instead != nil {
 		return &Host{instead: o.Instead}, nil
@@ -152,7 +152,7 @@ func (h *Host) Next(ctx context.Context) (*model.Snapshot, error) {
 	if h.instead != nil {
 		return h.instead.Next(ctx)
 	}
-	s, err := h.Ask(ctx)
+	s, err := h.ReadSnapshot(ctx)
 	if s != nil || h.Named {
 		return s, err
 	}
@@ -164,8 +164,8 @@ func (h *Host) Next(ctx context.Context) (*model.Snapshot, error) {
 	return h.direct.Collect(ctx), nil
 }
 
-// Ask asks the daemon, if there is one. Without, it returns nothing.
-func (h *Host) Ask(ctx context.Context) (*model.Snapshot, error) {
+// ReadSnapshot reads a snapshot from the daemon; without one it returns nil.
+func (h *Host) ReadSnapshot(ctx context.Context) (*model.Snapshot, error) {
 	now := time.Now()
 	if len(h.Sockets) == 0 || now.Before(h.retry) && !h.Named {
 		return nil, nil

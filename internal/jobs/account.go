@@ -20,8 +20,8 @@ type Answer struct {
 // Account is a job, and what there is of it now.
 type Account struct {
 	Job
-	Holding []Holder `json:"holding"` // its processes that have devices open now
-	Left    []Ghost  `json:"left"`    // what its dead processes left in tt-metal's accounting
+	Holding []Holder    `json:"holding"` // its processes that have devices open now
+	Left    []StaleSlot `json:"left"`    // what its dead processes left in tt-metal's accounting
 }
 
 // Holder is a live process of a job.
@@ -32,8 +32,8 @@ type Holder struct {
 	Devices []int  `json:"devices"` // of this host; none: its chips are behind none of them
 }
 
-// Ghost is what a dead process of a job left.
-type Ghost struct {
+// StaleSlot is what a dead process of a job left.
+type StaleSlot struct {
 	PID    int               `json:"pid"`
 	Name   string            `json:"name"`
 	Region string            `json:"region"`
@@ -44,7 +44,7 @@ type Ghost struct {
 
 // Now is a job with what there is of it in a snapshot.
 func (j Job) Now(s *model.Snapshot) Account {
-	a := Account{Job: j, Holding: []Holder{}, Left: []Ghost{}}
+	a := Account{Job: j, Holding: []Holder{}, Left: []StaleSlot{}}
 	if s != nil {
 		a.findProcesses(s)
 	}
@@ -66,14 +66,14 @@ func (a *Account) findProcesses(s *model.Snapshot) {
 		}
 		a.Holding = append(a.Holding, x)
 	}
-	for i := range s.Ghosts {
-		g := &s.Ghosts[i]
-		// A ghost has the number that the process had in its own pid namespace.
+	for i := range s.StaleSlots {
+		g := &s.StaleSlots[i]
+		// A stale slot has the number that the process had in its own pid namespace.
 		mine := slices.ContainsFunc(a.Processes, func(p Process) bool { return p.PID == g.PID && (g.Name == "" || p.Name == "" || p.Name == g.Name) })
 		if !mine || slices.ContainsFunc(a.Holding, func(p Holder) bool { return p.PID == g.PID }) {
 			continue
 		}
-		x := Ghost{PID: g.PID, Name: g.Name, Region: g.Region, Bytes: map[string]uint64{}, InUse: g.Mapped}
+		x := StaleSlot{PID: g.PID, Name: g.Name, Region: g.Region, Bytes: map[string]uint64{}, InUse: g.Mapped}
 		if g.Device != model.NoDevice {
 			x.Device = &g.Device
 		}

@@ -311,8 +311,8 @@ func (b *Book) Find(q Query) (list []Job) {
 	return list
 }
 
-// disbelieved finds jobs that only the environment of a user's processes tells
-// of, where control groups, which only Slurm makes, say whose the job is.
+// disbelieved finds jobs that only the environment of a user's processes names,
+// where control groups, which only Slurm makes, say whose the job is.
 func disbelieved(all []*Job) func(*Job) bool {
 	owner := map[string]int{}
 	for _, j := range all {

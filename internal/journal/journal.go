@@ -55,7 +55,7 @@ type Options struct {
 	MemoryDir string
 	Keep      time.Duration // how long snapshots are kept
 	MaxBytes  int64         // what segments take at most
-	// Changed is told when the disk does not take snapshots, with the reason, and
+	// Changed is called when snapshots cannot be written, with the reason, and
 	// with nil when it does again.
 	Changed func(error)
 }

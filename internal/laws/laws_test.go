@@ -16,7 +16,7 @@ import (
 
 const module = "github.com/ttmon/ttmon/"
 
-// pkg is what go list tells of a package.
+// pkg is what go list prints about a package.
 type pkg struct {
 	ImportPath string
 	Doc        string

@@ -24,7 +24,7 @@ func fromLedger(h *host.Host, p track.Process) *Answer {
 		snap = &model.Snapshot{}
 	}
 	a := &Answer{Processes: []*blocks.Process{p.State}, Snapshot: snap, Time: time.Now(), ledger: &p}
-	a.Place, a.Tensor = bankmap.Askers(runreport.Sites(p.Ledger))
+	a.Place, a.Tensor = bankmap.CallSites(runreport.Sites(p.Ledger))
 	a.Refresh = func(_ context.Context, ascii bool) bank.Answer {
 		answer := bank.Answer{At: time.Now(), Options: bankmap.Options{Title: title(snap, p.PID), Chip: words.ChipNames(snap), ASCII: ascii}}
 		now, ok := h.Ledger(model.ProcessID{PID: p.PID, StartTicks: p.Start})
@@ -33,7 +33,7 @@ func fromLedger(h *host.Host, p track.Process) *Answer {
 			return answer
 		}
 		answer.Process = now.State
-		answer.Options.Place, answer.Options.Tensor = bankmap.Askers(runreport.Sites(now.Ledger))
+		answer.Options.Place, answer.Options.Tensor = bankmap.CallSites(runreport.Sites(now.Ledger))
 		return answer
 	}
 	return a

@@ -50,8 +50,8 @@ type Question struct {
 	Only selection.Selection
 }
 
-// Ask answers a question from the ledger of the process, or else from ttmond.
-func (q Question) Ask(h *host.Host) (*Answer, error) {
+// Fetch answers the question from the ledger of the process, or else from ttmond.
+func (q Question) Fetch(h *host.Host) (*Answer, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	if q.PID != 0 {
@@ -158,7 +158,7 @@ func (q Question) processes(ctx context.Context, c *client.Client, snap *model.S
 }
 
 // Append prints the maps of the banks, and what would fit; nil: nothing is asked.
-func (a *Answer) Append(dst []byte, wanted *bankmap.Wanted, width int, ascii, color bool) []byte {
+func (a *Answer) Append(dst []byte, wanted *bankmap.FitRequest, width int, ascii, color bool) []byte {
 	view := bankmap.Options{Width: width, ASCII: ascii, Now: a.Time, Chip: words.ChipNames(a.Snapshot), Place: a.Place, Tensor: a.Tensor}
 	for _, p := range a.Processes {
 		view.Title = title(a.Snapshot, p.PID)
@@ -180,7 +180,7 @@ func (a *Answer) Append(dst []byte, wanted *bankmap.Wanted, width int, ascii, co
 }
 
 // AppendJSON prints the answer as a document (ttmon.blocks/1).
-func (a *Answer) AppendJSON(dst []byte, wanted *bankmap.Wanted) ([]byte, error) {
+func (a *Answer) AppendJSON(dst []byte, wanted *bankmap.FitRequest) ([]byte, error) {
 	doc := map[string]any{"schema": "ttmon.blocks/1", "time": a.Time.UTC().Format(time.RFC3339Nano), "processes": a.Processes}
 	if a.ledger != nil { // its blocks have their sites by number
 		doc["sites"] = runreport.Sites(a.ledger.Ledger)
@@ -219,7 +219,7 @@ type answerTo struct {
 	line  string
 }
 
-func answersTo(p *blocks.Process, q *bankmap.Wanted) (list []answerTo) {
+func answersTo(p *blocks.Process, q *bankmap.FitRequest) (list []answerTo) {
 	for _, a := range bankmap.InUse(p) {
 		for _, l := range a.Pool(q.Pool) {
 			line, fit := q.Answer(p, l)

@@ -60,7 +60,7 @@ func ask(t *testing.T, q Question, socket string) (*Answer, error) {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.Close)
-	return q.Ask(h)
+	return q.Fetch(h)
 }
 
 func TestAsk(t *testing.T) {
@@ -117,7 +117,7 @@ func TestAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wanted, err := bankmap.Ask{Size: "512K", Type: "bfloat16", Layout: "tile", Pool: "dram"}.Parse()
+	wanted, err := bankmap.FitQuery{Size: "512K", Type: "bfloat16", Layout: "tile", Pool: "dram"}.Parse()
 	if err != nil {
 		t.Fatal(err)
 	}

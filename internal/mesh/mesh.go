@@ -24,7 +24,7 @@ type Chip struct {
 	model.ChipPlace
 	Tray, Slot int // of a Galaxy; 0 elsewhere
 	State      model.State
-	Told       bool // its own ports are known; of others only what is at the other end
+	PortsKnown bool // its own ports are known; of others only what is at the other end
 }
 
 // Edge is all that joins two chips, or a chip and another host.
@@ -103,7 +103,7 @@ func Of(s *model.Snapshot) *Mesh {
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		for k := range d.Chips {
-			m.Chips = append(m.Chips, Chip{ChipPlace: model.ChipPlace{Device: d.Index, Name: d.Chips[k].Name}, Tray: d.Tray, Slot: d.Slot, State: d.State, Told: !d.Chips[k].Remote && len(d.Telemetry.Ports) > 0})
+			m.Chips = append(m.Chips, Chip{ChipPlace: model.ChipPlace{Device: d.Index, Name: d.Chips[k].Name}, Tray: d.Tray, Slot: d.Slot, State: d.State, PortsKnown: !d.Chips[k].Remote && len(d.Telemetry.Ports) > 0})
 		}
 	}
 	for i := range s.Devices {
@@ -127,7 +127,7 @@ func (m *Mesh) sort() {
 	})
 }
 
-// ownName is the name of the chip whose ports a device tells of.
+// ownName is the name of the chip whose ports a device reports.
 func ownName(d *model.Device) string {
 	for i := range d.Chips {
 		if !d.Chips[i].Remote {
@@ -141,7 +141,7 @@ func less(a, b model.ChipPlace) bool {
 	return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Name, b.Name)) < 0
 }
 
-// add adds a port. A link whose ends both tell of it is down if either says so.
+// add adds a port. A link that both ends report is down if either reports it down.
 func (m *Mesh) add(own model.ChipPlace, p *model.EthernetPort) {
 	if !p.Expected() {
 		return
@@ -167,8 +167,8 @@ func (m *Mesh) add(own model.ChipPlace, p *model.EthernetPort) {
 	edge.Channels[k].merge(c)
 }
 
-// AddUnread adds the links that UMD has found between chips of which neither tells
-// of its ports. Where nothing is read at all, nothing is added: UMD's description
+// AddUnread adds the links that UMD has found between chips of which neither reports
+// its ports. Where nothing is read at all, nothing is added: UMD's description
 // does not say which links are up.
 func (m *Mesh) AddUnread(t *model.Topology) {
 	if len(m.Edges) > 0 {
@@ -198,7 +198,7 @@ func (m *Mesh) addUnread(t *model.Topology) {
 	known := len(m.Edges)
 	for i := range t.Links {
 		l := &t.Links[i]
-		if m.Told(l.From.ChipPlace) || m.Told(l.To.ChipPlace) {
+		if m.PortsKnown(l.From.ChipPlace) || m.PortsKnown(l.To.ChipPlace) {
 			continue
 		}
 		m.add(l.From.ChipPlace, unread(l))
@@ -370,9 +370,9 @@ func (m *Mesh) CutOff() (lost []model.ChipPlace) {
 	return lost
 }
 
-// Told reports whether a chip's own ports are known.
-func (m *Mesh) Told(p model.ChipPlace) bool {
-	return slices.ContainsFunc(m.Chips, func(c Chip) bool { return c.ChipPlace == p && c.Told })
+// PortsKnown reports whether a chip's own ports are known.
+func (m *Mesh) PortsKnown(p model.ChipPlace) bool {
+	return slices.ContainsFunc(m.Chips, func(c Chip) bool { return c.ChipPlace == p && c.PortsKnown })
 }
 
 // parts are the sets of chips that edges join.

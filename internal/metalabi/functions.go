@@ -29,7 +29,7 @@ const (
 	Optional     // without it less is known
 	Called       // it is called, or its code read, and not followed
 	Learning     // hit once for each chip and buffer: followed only until it is known which chips an allocator stands for
-	Asked        // on the program's own path: followed only where that is asked for
+	OnDemand     // on the program's own path: followed only on request
 )
 
 const (
@@ -78,7 +78,7 @@ var Functions = []Function{
 	{"buffer_cores", buffer + "9num_coresEv", "", Called, Unused},
 	{"list_blocks", constList + "19allocated_addressesEv", "", Called, Unused},
 	{"list_size", constList + "19get_allocation_sizeEm", "", Called, Unused},
-	// A tensor: the function that allocates its buffer, and what tells of it.
+	// A tensor: the function that allocates its buffer, and what describes it.
 	{"tensor_made", "_ZN2tt8tt_metal11tensor_impl22allocate_device_bufferEPNS0_11distributed10MeshDeviceERKNS0_10TensorSpecE", "", Optional, Unused},
 	{"tensor_type", tensorLayout + "13get_data_typeEv", "", Called, Unused}, // since 0.76
 	{"tensor_page", tensorLayout + "10get_layoutEv", "", Called, Unused},

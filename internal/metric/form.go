@@ -115,8 +115,8 @@ func (f *Field[S]) Form() Form {
 	return formOf(f.Unit, f.Per)
 }
 
-// Say writes a number with its unit: "61 W", "10.2 GiB", "Gen4".
-func (f Form) Say(v float64, s words.Scale) string {
+// Format writes a number with its unit: "61 W", "10.2 GiB", "Gen4".
+func (f Form) Format(v float64, s words.Scale) string {
 	switch f {
 	case Bytes:
 		return words.Bytes(uint64(max(v, 0)))

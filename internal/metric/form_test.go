@@ -11,19 +11,19 @@ func TestForms(t *testing.T) {
 	for _, c := range []struct {
 		got, want string
 	}{
-		{metric.Bytes.Say(10952166604, 0), "10.2 GiB"},
-		{metric.Rate.Say(1<<20, 0), "1.0 MiB/s"},
-		{metric.Watts.Say(61.4, 0), "61 W"},
-		{metric.Celsius.Say(52, words.Celsius), "52 °C"},
-		{metric.Celsius.Say(52, words.Fahrenheit), "126 °F"},
-		{metric.Ratio.Say(0.58, 0), "58 %"},
-		{metric.Estimate.Say(0.58, 0), "~58 %"},
-		{metric.Generation.Say(4, 0), "Gen4"},
-		{metric.PerHour.Say(3, 0), "3.0/h"},
-		{metric.Volts.Say(0.8, 0), "0.800 V"},
-		{metric.PerSecond.Say(9.96, 0), "10/s"},
-		{metric.PerSecond.Say(9.94, 0), "9.9/s"},
-		{metric.Seconds.Say(0.26, 0), "0.3 s"},
+		{metric.Bytes.Format(10952166604, 0), "10.2 GiB"},
+		{metric.Rate.Format(1<<20, 0), "1.0 MiB/s"},
+		{metric.Watts.Format(61.4, 0), "61 W"},
+		{metric.Celsius.Format(52, words.Celsius), "52 °C"},
+		{metric.Celsius.Format(52, words.Fahrenheit), "126 °F"},
+		{metric.Ratio.Format(0.58, 0), "58 %"},
+		{metric.Estimate.Format(0.58, 0), "~58 %"},
+		{metric.Generation.Format(4, 0), "Gen4"},
+		{metric.PerHour.Format(3, 0), "3.0/h"},
+		{metric.Volts.Format(0.8, 0), "0.800 V"},
+		{metric.PerSecond.Format(9.96, 0), "10/s"},
+		{metric.PerSecond.Format(9.94, 0), "9.9/s"},
+		{metric.Seconds.Format(0.26, 0), "0.3 s"},
 		{metric.Bytes.Tick(24<<30, 1<<30, 0), "24"},
 		{metric.Bytes.Tick(1.5*(1<<30), 1<<30, 0), "1.5"},
 		{metric.Ratio.Tick(0.5, 0.01, 0), "50"},
@@ -65,10 +65,10 @@ func TestForms(t *testing.T) {
 // A counter of nanoseconds is written in seconds, as its unit says.
 func TestNanoseconds(t *testing.T) {
 	f := metric.Named("busy.time")
-	if got := f.Form().Say(11_908_636_000, words.Celsius); got != "12 s" {
+	if got := f.Form().Format(11_908_636_000, words.Celsius); got != "12 s" {
 		t.Errorf("%q", got)
 	}
-	if got := f.Form().Say(4_200_000_000, words.Celsius); got != "4.2 s" {
+	if got := f.Form().Format(4_200_000_000, words.Celsius); got != "4.2 s" {
 		t.Errorf("%q", got)
 	}
 }

@@ -52,7 +52,7 @@ func (s *Shown) Text() string {
 	if s.Field.Kind == Text || s.Field.Kind == Bool {
 		return words.Escape(s.Field.Format(s.Value))
 	}
-	return words.Mark(s.Bound) + s.Field.Form().Say(s.Num, s.scale)
+	return words.Mark(s.Bound) + s.Field.Form().Format(s.Num, s.scale)
 }
 
 // Of is the value and its limit: "61/85 W"; a limit of the catalogue has the

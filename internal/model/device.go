@@ -59,7 +59,7 @@ const (
 	DriverUnloaded Cause = "driver_unloaded" // lost
 	Unbound        Cause = "unbound"         // lost: still on the bus, without the driver
 	OffBus         Cause = "off_bus"         // lost
-	SaidGone       Cause = "said_gone"       // lost: the driver's files say so
+	ReportedGone   Cause = "said_gone"       // lost: the driver's files say so
 )
 
 // Device is one PCIe endpoint as the kernel driver presents it. A board may

@@ -14,10 +14,10 @@ type Snapshot struct {
 	// Unmatched are chips whose memory is accounted on this host although
 	// none of its devices has them: mock and simulator runs, mostly.
 	Unmatched []Chip
-	// Ghosts are the bytes that dead processes left behind in accounting
+	// StaleSlots are the bytes that dead processes left behind in accounting
 	// regions. They are in no chip's used bytes.
-	Ghosts []Ghost
-	Alerts []Alert // that fire
+	StaleSlots []StaleSlot
+	Alerts     []Alert // that fire
 	// Log has the newest lines of the kernel's log about driver and chips, the
 	// oldest first. It is short: who follows must see every snapshot.
 	Log []LogLine
@@ -68,8 +68,8 @@ func (s *Snapshot) Device(index int) *Device {
 	return nil
 }
 
-// Ghost is what a dead process left in an accounting region.
-type Ghost struct {
+// StaleSlot is what a dead process left in an accounting region.
+type StaleSlot struct {
 	Region  string // path of the region, as seen from this host
 	ChipID  uint64
 	Device  int // kernel index, or NoDevice

@@ -59,7 +59,7 @@ func newBackground(c Config, may memoryBudget, log *slog.Logger, l *ledger.Ledge
 	})
 	b.setInterval(c.Collect.Interval.Duration)
 	if learned != nil {
-		b.collector.Teach(learned)
+		b.collector.Restore(learned)
 	}
 	return b
 }
@@ -68,7 +68,7 @@ func newBackground(c Config, may memoryBudget, log *slog.Logger, l *ledger.Ledge
 // its log.
 const firstPIDNamespace = "pid:[4026531836]"
 
-// oomKills is how the kernel's log is asked for processes that were killed for want
+// oomKills reads from the kernel's log which processes were killed for want
 // of memory; nil: it has other numbers for processes than /proc.
 func (b *background) oomKills(root string) func() ([]model.OOMKill, bool) {
 	if name, err := hostfs.At(root).Readlink("/proc/1/ns/pid"); err != nil || name != firstPIDNamespace {

@@ -29,7 +29,7 @@ func (d *ttmond) serveAPI(ctx context.Context) error {
 	return d.api.Serve(ctx, l)
 }
 
-// elsewhere is what a caller is told who asks for the past.
+// elsewhere is the answer to requests for history.
 const elsewhere = "ttmond answers for the present: history, events, jobs, alerts and PromQL are ttmon-server's, at its own socket (" + apitype.ServerSocket + ")"
 
 // newAPI makes the API, for all the ways to it.

@@ -222,7 +222,7 @@ func (h *handler) evaluate(r *http.Request, w Window) (any, error) {
 		return nil, err
 	}
 	text := r.Form.Get("query")
-	if err := afford(r.Context(), h.opt.Queryable, text, w); err != nil {
+	if err := checkCost(r.Context(), h.opt.Queryable, text, w); err != nil {
 		return nil, err
 	}
 	o := promql.NewPrometheusQueryOpts(false, w.Lookback)

@@ -28,7 +28,7 @@ type process struct {
 	gaps  uint64 // changes of it that were not told
 }
 
-// origin is who tells of a process.
+// origin is the source of what is recorded of a process.
 type origin uint8
 
 const (
@@ -61,7 +61,7 @@ func (o origin) rank(late bool) int {
 	return n
 }
 
-// hasBetterSource reports whether what another source tells of a process is recorded,
+// hasBetterSource reports whether what another source reports of a process is recorded,
 // and is to stay.
 func (r *Recorder) hasBetterSource(from origin, def *recording.Process) bool {
 	for _, p := range r.processes {
@@ -73,7 +73,7 @@ func (r *Recorder) hasBetterSource(from origin, def *recording.Process) bool {
 }
 
 // process finds the record of a process, or begins it. It is nil where another
-// source tells of the process, and knows more.
+// source reports the process, and knows more.
 func (r *Recorder) process(key string, from origin, at time.Time, def recording.Process) *process {
 	if p := r.processes[key]; p != nil {
 		return p
@@ -92,7 +92,7 @@ func (r *Recorder) process(key string, from origin, at time.Time, def recording.
 
 // Sweep takes in what source/track found, and what processes told after it.
 // Those that were there before and are no more have ended.
-func (r *Recorder) Sweep(s *track.Sweep, told []track.Told, now time.Time) {
+func (r *Recorder) Sweep(s *track.Sweep, told []track.LedgerEvents, now time.Time) {
 	for _, p := range r.processes {
 		p.seen = p.from != fromLedger
 	}
@@ -101,7 +101,7 @@ func (r *Recorder) Sweep(s *track.Sweep, told []track.Told, now time.Time) {
 		x := &s.Processes[i]
 		def := recording.Process{PID: x.PID, Start: x.Start, Name: x.Ledger.Comm, Method: recording.ByLedger, Late: x.Ledger.Flags&ledgerfile.Late != 0}
 		if !x.Ledger.TellsEvents {
-			def.Method = recording.ByLooks
+			def.Method = recording.BySampling
 		}
 		p := r.process(x.Path, fromLedger, now, def)
 		if p == nil {
@@ -139,7 +139,7 @@ func (r *Recorder) Blocks(found []*blocks.Process, now time.Time) {
 		p.seen = p.from != fromBlocks
 	}
 	for _, x := range found {
-		p := r.process(strconv.Itoa(x.PID), fromBlocks, now, recording.Process{PID: x.PID, Start: x.Start, Release: x.Release, Method: recording.ByLooks, Late: x.Late})
+		p := r.process(strconv.Itoa(x.PID), fromBlocks, now, recording.Process{PID: x.PID, Start: x.Start, Release: x.Release, Method: recording.BySampling, Late: x.Late})
 		if p == nil {
 			continue
 		}
@@ -159,7 +159,7 @@ func (r *Recorder) missed(p *process, lost uint64, now time.Time) {
 }
 
 // AddEvents records the events of ledgers.
-func (r *Recorder) AddEvents(told []track.Told, now time.Time) {
+func (r *Recorder) AddEvents(told []track.LedgerEvents, now time.Time) {
 	for i := range told {
 		t := &told[i]
 		at := now
@@ -246,7 +246,7 @@ func (r *Recorder) ledgerEvent(p *process, e *ledgerfile.Event, places *ledgerfi
 
 // ofEvents are the records of events of blocks and lists.
 var ofEvents = map[ledgerfile.EventKind]recording.Kind{
-	ledgerfile.EventAlloc: recording.KindAlloc, ledgerfile.EventFree: recording.KindFree, ledgerfile.EventAsked: recording.KindAsked,
+	ledgerfile.EventAlloc: recording.KindAlloc, ledgerfile.EventFree: recording.KindFree, ledgerfile.EventAsked: recording.KindRequested,
 	ledgerfile.EventClear: recording.KindClear, ledgerfile.EventClosed: recording.KindClosed,
 }
 
@@ -269,7 +269,7 @@ func (r *Recorder) listEvent(p *process, n uint64, x item) {
 	}
 }
 
-// failed tells of a request that found no room: what people look for first.
+// failed records a failed allocation: what people look for first.
 func (r *Recorder) failed(p *process, l *list, e *ledgerfile.Event) {
 	r.Event(eventlog.Event{
 		Time: e.Time, Kind: KindNoRoom, Level: eventlog.Warning, Process: true, PID: p.def.PID,
@@ -319,7 +319,7 @@ func (l *list) wait(x item) {
 			delete(asked, e.block.Addr)
 		case recording.KindFree:
 			delete(last, e.block.Addr)
-		case recording.KindAsked:
+		case recording.KindRequested:
 			asked[e.block.Addr] = e.block.Asked
 		case recording.KindClear:
 			clear(last)

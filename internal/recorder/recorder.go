@@ -134,8 +134,8 @@ func (r *Recorder) write(x *item) error {
 		return r.out.Alloc(x.at, x.id, x.block)
 	case recording.KindFree:
 		return r.out.Free(x.at, x.id, x.block.Addr)
-	case recording.KindAsked:
-		return r.out.Asked(x.at, x.id, x.block.Addr, x.block.Asked)
+	case recording.KindRequested:
+		return r.out.Requested(x.at, x.id, x.block.Addr, x.block.Asked)
 	case recording.KindClear:
 		return r.out.Clear(x.at, x.id)
 	case recording.KindClosed:

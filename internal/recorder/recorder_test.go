@@ -206,7 +206,7 @@ func TestLooks(t *testing.T) {
 		t.Errorf("%d allocations, %d frees", a, f)
 	}
 	for _, x := range list {
-		if x.Kind == recording.KindProcess && x.Process.Method != recording.ByLooks {
+		if x.Kind == recording.KindProcess && x.Process.Method != recording.BySampling {
 			t.Errorf("%+v", x.Process)
 		}
 	}

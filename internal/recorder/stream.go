@@ -9,7 +9,7 @@ import (
 	"github.com/ttmon/ttmon/internal/recording"
 )
 
-// Changes takes in what a ttmond tells of the blocks of processes that it
+// Changes records what a ttmond sends about the blocks of processes that it
 // watches through the kernel: every allocation and free.
 func (r *Recorder) Changes(b *changes.Batch, now time.Time) {
 	for _, s := range b.States {
@@ -162,5 +162,5 @@ func (r *Recorder) streamed(p *process, c *changes.Change) {
 
 // ofChanges are the records of changes to blocks and lists.
 var ofChanges = map[changes.Kind]recording.Kind{
-	changes.Took: recording.KindAlloc, changes.Gave: recording.KindFree, changes.Cleared: recording.KindClear, changes.Closed: recording.KindClosed,
+	changes.Alloc: recording.KindAlloc, changes.Free: recording.KindFree, changes.Cleared: recording.KindClear, changes.Closed: recording.KindClosed,
 }

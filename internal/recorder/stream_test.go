@@ -25,10 +25,10 @@ func told(n uint64, at time.Time, list ...changes.Change) *changes.Batch {
 }
 
 func took(addr, size uint64) changes.Change {
-	return changes.Change{Kind: changes.Took, Addr: addr, Size: size}
+	return changes.Change{Kind: changes.Alloc, Addr: addr, Size: size}
 }
 
-func gave(addr uint64) changes.Change { return changes.Change{Kind: changes.Gave, Addr: addr} }
+func gave(addr uint64) changes.Change { return changes.Change{Kind: changes.Free, Addr: addr} }
 
 func state(n, missed uint64, list ...blocks.Block) *changes.Batch {
 	return &changes.Batch{States: []*changes.State{{PID: 42, Start: 7, Name: "train", N: n, Missed: missed, Lists: []changes.Held{{List: streamedList, Blocks: list}}}}}
@@ -60,7 +60,7 @@ func TestChanges(t *testing.T) {
 			t.Errorf("lost %d", x.Lost)
 		}
 	}
-	if len(methods) != 3 || methods[0] != recording.ByLooks || methods[1] != recording.ByUprobe {
+	if len(methods) != 3 || methods[0] != recording.BySampling || methods[1] != recording.ByUprobe {
 		t.Errorf("methods %v", methods)
 	}
 	if len(c.Processes()) != 0 {

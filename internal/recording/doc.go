@@ -25,7 +25,7 @@
 //
 // A block whose checksum is wrong is passed over, and so is all up to the next key
 // block; where a header leads astray, the next whole block is searched (resync.go).
-// Who reads records is told of it by an event and by the end of all processes, and
+// A reader of records sees that as an event and as the end of all processes, and
 // gets what the key block restates as if it happened then.
 //
 // There is no index to be lost: the headers of the blocks are one, each says

@@ -177,8 +177,8 @@ func (e *Encoder) Event(x eventlog.Event) error { return e.EventAt(x.Time, x) }
 // EventAt tells what happened, at the place of another time: it became known then.
 func (e *Encoder) EventAt(t time.Time, x eventlog.Event) error { return e.json(KindEvent, t, x) }
 
-// Failure tells of a request for memory that failed. One that repeats is told again
-// under the same ID.
+// Failure writes a failed allocation. One that repeats is written again under the
+// same ID.
 func (e *Encoder) Failure(t time.Time, r *failure.Record) error {
 	return e.json(KindFailure, t, r)
 }
@@ -201,7 +201,7 @@ func (e *Encoder) numbers(kind Kind, t time.Time, list ...uint64) error {
 	return e.addRecord(kind, t, body)
 }
 
-// Alloc tells of a new block; its time is when it was born.
+// Alloc writes a new block; its time is when it was allocated.
 func (e *Encoder) Alloc(t time.Time, list uint32, b blocks.Block) error {
 	return e.numbers(KindAlloc, t, uint64(list), b.Addr, b.Size, b.Asked, uint64(b.Site))
 }
@@ -211,9 +211,9 @@ func (e *Encoder) Free(t time.Time, list uint32, addr uint64) error {
 	return e.numbers(KindFree, t, uint64(list), addr)
 }
 
-// Asked tells how much the buffer of a block asked for.
-func (e *Encoder) Asked(t time.Time, list uint32, addr, asked uint64) error {
-	return e.numbers(KindAsked, t, uint64(list), addr, asked)
+// Requested records how many bytes the buffer of a block requested.
+func (e *Encoder) Requested(t time.Time, list uint32, addr, asked uint64) error {
+	return e.numbers(KindRequested, t, uint64(list), addr, asked)
 }
 
 // Clear tells that a list gave up all its blocks.

@@ -58,7 +58,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// What a newer ttmon tells of a failure, in a form that is not known here, costs
+// What a newer ttmon records of a failure, in a form that is not known here, costs
 // nothing but itself.
 func TestFailureOfTheFuture(t *testing.T) {
 	w, path := create(t)

@@ -14,25 +14,25 @@ type Kind uint8
 
 // The kinds of records. Numbers are part of the format.
 const (
-	kindSnapshot Kind = 1 // the whole JSON; readers see Snapshot
-	kindChange   Kind = 2 // what changed since the snapshot before
-	KindEvent    Kind = 3
-	KindProcess  Kind = 4 // a process whose blocks are told begins
-	KindList     Kind = 5 // a list of blocks, new or changed
-	KindSite     Kind = 6 // a place in a program
-	KindAlloc    Kind = 7
-	KindFree     Kind = 8
-	KindAsked    Kind = 9  // how much the buffer of a block asked for became known
-	KindClear    Kind = 10 // a list gave up all its blocks
-	KindClosed   Kind = 11 // a list ended
-	KindEnded    Kind = 12 // a process ended
-	KindLost     Kind = 13 // events of a process were missed
-	kindHeld     Kind = 14 // at the start of a key block: the live blocks of a list
-	KindOutput   Kind = 15
-	KindMeta     Kind = 16
-	kindStart    Kind = 17 // ends the part of a key block that tells what holds
-	KindFailure  Kind = 18 // a request for memory that failed, with the allocator as it was
-	KindPrograms Kind = 19 // programs that ran on a chip, one by one
+	kindSnapshot  Kind = 1 // the whole JSON; readers see Snapshot
+	kindChange    Kind = 2 // what changed since the snapshot before
+	KindEvent     Kind = 3
+	KindProcess   Kind = 4 // a process whose blocks are told begins
+	KindList      Kind = 5 // a list of blocks, new or changed
+	KindSite      Kind = 6 // a place in a program
+	KindAlloc     Kind = 7
+	KindFree      Kind = 8
+	KindRequested Kind = 9  // the bytes that the buffer of a block requested became known
+	KindClear     Kind = 10 // a list gave up all its blocks
+	KindClosed    Kind = 11 // a list ended
+	KindEnded     Kind = 12 // a process ended
+	KindLost      Kind = 13 // events of a process were missed
+	kindHeld      Kind = 14 // at the start of a key block: the live blocks of a list
+	KindOutput    Kind = 15
+	KindMeta      Kind = 16
+	kindStart     Kind = 17 // ends the part of a key block that tells what holds
+	KindFailure   Kind = 18 // a request for memory that failed, with the allocator as it was
+	KindPrograms  Kind = 19 // programs that ran on a chip, one by one
 
 	// KindSnapshot is what readers get for a snapshot, however it was stored.
 	KindSnapshot = kindSnapshot
@@ -50,7 +50,7 @@ type Meta struct {
 	Reason   string        `json:"reason,omitempty"`    // why ttmond kept it
 }
 
-// Process is one whose blocks are told.
+// Process is a process whose blocks are recorded.
 type Process struct {
 	ID      uint32 `json:"id"` // in this recording
 	PID     int    `json:"pid"`
@@ -66,9 +66,9 @@ type Method string
 
 // Methods.
 const (
-	ByLedger Method = "ledger" // libttmon tells every allocation and free
-	ByUprobe Method = "uprobe" // ttmond sees every one through the kernel, and tells it
-	ByLooks  Method = "looks"  // live blocks were compared at each interval: what came and went in between is not told
+	ByLedger   Method = "ledger" // libttmon tells every allocation and free
+	ByUprobe   Method = "uprobe" // ttmond sees every one through the kernel, and tells it
+	BySampling Method = "looks"  // live blocks were compared at each interval: what came and went in between is not recorded
 )
 
 // List is a pool of an allocator.

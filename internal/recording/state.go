@@ -58,7 +58,7 @@ func (s *State) SnapshotTime() (at time.Time, ok bool) {
 	return time.Unix(0, s.snapTime), s.doc != nil
 }
 
-// JSON is the last snapshot as it was told.
+// JSON is the last snapshot as it was recorded.
 func (s *State) JSON() []byte {
 	if s.doc == nil {
 		return nil
@@ -187,7 +187,7 @@ func (s *State) apply(kind Kind, ns int64, body []byte) (r Record, err error) {
 		r.Output = Output{int(body[0]), string(body[1:])}
 	case kindHeld:
 		err = s.held(ns, body)
-	case KindAlloc, KindFree, KindAsked, KindClear, KindClosed, KindEnded, KindLost:
+	case KindAlloc, KindFree, KindRequested, KindClear, KindClosed, KindEnded, KindLost:
 		err = s.happened(kind, ns, body, &r)
 	}
 	return r, err
@@ -287,7 +287,7 @@ func (s *State) happened(kind Kind, ns int64, body []byte, r *Record) error {
 		if r.Block, r.Known = l.live.Free(addr); !r.Known {
 			r.Block.Addr = addr
 		}
-	case KindAsked:
+	case KindRequested:
 		addr, asked := c.uint(), c.uint()
 		if b, ok := l.live.Free(addr); ok {
 			peak := l.live.Peak

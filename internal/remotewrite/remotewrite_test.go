@@ -104,7 +104,7 @@ func sender(t *testing.T, e *engine, dir string) *Sender {
 }
 
 func take(s *Sender, second int, watts ...float64) {
-	s.Take(func(each func(time.Time, func(prom.Emit))) {
+	s.Enqueue(func(each func(time.Time, func(prom.Emit))) {
 		each(t0.Add(time.Duration(second)*time.Second), func(emit prom.Emit) {
 			for i, w := range watts {
 				emit(power, prom.Pairs("device", fmt.Sprint(i)), w)

@@ -66,8 +66,8 @@ func (s *Sender) Name() string {
 // samples, which ends with the call; or not, if there is none.
 type Latest func(each func(at time.Time, walk func(prom.Emit)))
 
-// Take queues the samples of the latest snapshot, if it is time.
-func (s *Sender) Take(latest Latest) {
+// Enqueue adds the samples of the latest snapshot, if it is time.
+func (s *Sender) Enqueue(latest Latest) {
 	var at time.Time
 	var made *prompb.WriteRequest
 	latest(func(now time.Time, walk func(prom.Emit)) {

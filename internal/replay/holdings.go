@@ -31,7 +31,7 @@ func (r *Recording) Blocks(_ context.Context, t act.Target) (out *blocks.Process
 	return out, err
 }
 
-// is reports whether a recorded process is the one that is asked for.
+// is reports whether a recorded process is the target.
 func is(p recording.Process, t act.Target) bool {
 	return p.PID == t.PID && (p.Start == 0 || t.StartTicks == 0 || p.Start == t.StartTicks)
 }

@@ -13,7 +13,7 @@ import (
 // whether a tensor is reachable cannot be seen; what can be seen is when the blocks that
 // are left were made. Those of a line that came in each quarter of the time grew
 // step by step. Weights that are loaded once do not, nor do the results of the
-// last step. It cannot be told of a line with fewer than four blocks, nor of a
+// last step. It is unknown for a line with fewer than four blocks, and for a
 // program that did nothing but allocate: there everything grows. A cache that
 // fills up grows, too.
 

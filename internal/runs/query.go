@@ -44,7 +44,7 @@ func ParseID(name string) (id uint64, ok bool) {
 // RunName is how a run is named: r318.
 func (r *Run) RunName() string { return fmt.Sprintf("r%d", r.ID) }
 
-// Matches reports whether a run is asked for, its name apart.
+// Matches reports whether a run matches the query, except for its name.
 func (q *Query) Matches(r *Run) bool {
 	switch {
 	case q.Visible != nil && !q.Visible(r.UID),

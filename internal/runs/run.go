@@ -59,7 +59,7 @@ type Run struct {
 	// Neighbours are the other runs that had one of its devices open meanwhile.
 	Neighbours     []Neighbour `json:"neighbours"`
 	MoreNeighbours bool        `json:"more_neighbours,omitempty"` // than are kept
-	Said           *Said       `json:"said,omitempty"`            // only answers for the page have it
+	Formatted      *Formatted  `json:"said,omitempty"`            // only answers for the page have it
 	Failed         bool        `json:"failed,omitempty"`          // it is known to have ended badly; only answers have it
 	// IdleSince is since when it has held memory without its chips doing anything, as
 	// of its last snapshot.
@@ -281,8 +281,8 @@ type Device struct {
 	Work    []Work                          `json:"work,omitempty"`   // by process and chip
 	// Partial is why programs of the run on the device were not reported, where
 	// some were not.
-	Partial model.WorkCause `json:"work_partial,omitempty"`
-	Said    *SaidDevice     `json:"said,omitempty"`
+	Partial   model.WorkCause  `json:"work_partial,omitempty"`
+	Formatted *FormattedDevice `json:"said,omitempty"`
 }
 
 // Chip is what the run held on one chip of a device with several.
@@ -319,8 +319,8 @@ type Left struct {
 	Text   string            `json:"text,omitempty"`
 }
 
-// Said is a run in words.
-type Said struct {
+// Formatted is a run in words.
+type Formatted struct {
 	Took     string `json:"took"`
 	User     string `json:"user"`
 	Reach    string `json:"reach"` // whom to ask
@@ -364,8 +364,8 @@ type SaidLine struct {
 	Allocs string `json:"allocations"`
 }
 
-// SaidDevice is what a run took of a device, in words.
-type SaidDevice struct {
+// FormattedDevice is what a run took of a device, in words.
+type FormattedDevice struct {
 	Open     string `json:"open"`
 	Power    string `json:"power"`
 	PowerMax string `json:"power_max"`

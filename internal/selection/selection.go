@@ -76,7 +76,7 @@ func part(s *model.Snapshot, chosen map[int]bool) *model.Snapshot {
 			part.Processes = append(part.Processes, p)
 		}
 	}
-	part.Ghosts = slices.DeleteFunc(slices.Clone(s.Ghosts), func(g model.Ghost) bool { return !chosen[g.Device] })
+	part.StaleSlots = slices.DeleteFunc(slices.Clone(s.StaleSlots), func(g model.StaleSlot) bool { return !chosen[g.Device] })
 	part.Unmatched = nil
 	part.Alerts = slices.DeleteFunc(slices.Clone(s.Alerts), func(x model.Alert) bool {
 		return x.BusID != "" && !slices.ContainsFunc(part.Devices, func(d model.Device) bool { return d.BusID == x.BusID })

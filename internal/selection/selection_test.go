@@ -33,8 +33,8 @@ func TestSelectionKeepsWhatBelongs(t *testing.T) {
 	if diff := cmp.Diff([]int{190001, 190012, 190013, 190014}, pids); diff != "" {
 		t.Error(diff)
 	}
-	if len(part.Ghosts) != 1 || len(part.Unmatched) != 0 {
-		t.Errorf("%d ghosts, %d unmatched chips", len(part.Ghosts), len(part.Unmatched))
+	if len(part.StaleSlots) != 1 || len(part.Unmatched) != 0 {
+		t.Errorf("%d ghosts, %d unmatched chips", len(part.StaleSlots), len(part.Unmatched))
 	}
 	if diff := cmp.Diff(sample.Troubles(), s); diff != "" {
 		t.Errorf("the snapshot itself was changed: %s", diff)

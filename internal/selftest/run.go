@@ -35,7 +35,7 @@ type Options struct {
 	// Limit is how long the whole test may take; 0: DefaultLimit. What was not
 	// tested by then is a row that says so.
 	Limit time.Duration
-	// Progress is told what is done next.
+	// Progress is called with the name of each step before it starts.
 	Progress func(string)
 }
 
@@ -214,7 +214,7 @@ func (t *test) hostRows(ctx context.Context, r *report.Report, s *model.Snapshot
 func (t *test) daemonRows(ctx context.Context, r *report.Report) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	theirs, err := t.host.Ask(ctx)
+	theirs, err := t.host.ReadSnapshot(ctx)
 	if err != nil || theirs == nil {
 		r.Add(report.Row{Part: report.Host, What: "snapshot of ttmond", Verdict: report.Wrong, Note: "it does not answer"})
 		return

@@ -38,7 +38,7 @@ func (t *test) plainWatchers() []watcher {
 	list := []watcher{t.directly(model.FromShm)}
 	if t.health != nil && t.health.Uprobe != nil {
 		list = append(list, watcher{
-			source: model.FromUprobe, snapshot: t.host.Ask,
+			source: model.FromUprobe, snapshot: t.host.ReadSnapshot,
 			allocators: func(ctx context.Context, pid int) (*blocks.Process, error) {
 				c := client.New(t.host.Socket())
 				defer c.Close()

@@ -115,7 +115,7 @@ func (s *Server) alertChanged(list []*alert.Alert) {
 	s.archive.appendEvents(events...)
 }
 
-// firing are the alerts that a snapshot tells of.
+// firing are the firing alerts, for a snapshot.
 func (s *Server) firing() (list []model.Alert) {
 	if s.alerts == nil {
 		return nil

@@ -32,7 +32,7 @@ func (s *Server) newAPI() *api.Server {
 	return api.New(o)
 }
 
-// memory is what the API tells of the past.
+// memory is what the API answers about the past.
 func (s *Server) memory() api.Memory {
 	if s.archive == nil {
 		return api.Memory{}

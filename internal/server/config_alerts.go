@@ -11,7 +11,7 @@ import (
 	"github.com/ttmon/ttmon/internal/daemon"
 )
 
-// Alerts says which rules are evaluated, and who is told.
+// Alerts configures which rules are evaluated, and who is notified.
 type Alerts struct {
 	Enabled  bool            `toml:"enabled" comment:"Evaluate the alert rules. They need the history."`
 	Rules    string          `toml:"rules" comment:"A file of rules and silences of your own; it is read again when it changes."`

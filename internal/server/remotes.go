@@ -69,7 +69,7 @@ func (s *Server) serveRemote(ctx context.Context, x *remote) {
 	var both sync.WaitGroup
 	both.Go(func() { x.sender.Run(ctx) })
 	both.Go(func() {
-		s.recorder.recorded.Follow(ctx, func(*model.Snapshot) { x.sender.Take(s.recorder.readLatest) })
+		s.recorder.recorded.Follow(ctx, func(*model.Snapshot) { x.sender.Enqueue(s.recorder.readLatest) })
 	})
 	both.Wait()
 }

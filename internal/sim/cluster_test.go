@@ -30,7 +30,7 @@ func readDescriptor(root string) (*umd.Descriptor, error) {
 	return umd.Parse(b)
 }
 
-// TestMockDescriptor: commands in a host are told of a descriptor of its
+// TestMockDescriptor: commands in a host find a descriptor of its
 // boards, which any user can read and which follows what is plugged in.
 func TestMockDescriptor(t *testing.T) {
 	h := start(t, sim.Options{Boards: "n300,p150a"})

@@ -118,7 +118,7 @@ func (t *Tree) start(o Options) error {
 	return nil
 }
 
-// rewriteLoop rewrites the files until it is told to stop.
+// rewriteLoop rewrites the files until ctx is done.
 func (t *Tree) rewriteLoop(ctx context.Context) {
 	tick := time.NewTicker(refresh)
 	defer tick.Stop()

@@ -24,24 +24,24 @@ import (
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
-// Find is a region in question, with what the reader knows of them.
-type Find struct {
+// Region is an accounting region with something stale in it, or that could not be read.
+type Region struct {
 	model.Leftover
-	region *shm.Region // nil: a ttmond told of it
+	region *shm.Region // nil: a ttmond reported it
 }
 
 // List is what is stale on a host.
 type List struct {
-	Regions  []Find
+	Regions  []Region
 	Snapshot *model.Snapshot
 	// Blind: there are processes that could not be inspected.
 	Blind  bool
 	reader *shm.Reader
 }
 
-// Look lists what is stale: all of it, or the regions that are named by path, file
+// Scan lists what is stale: all of it, or the regions that are named by path, file
 // name or chip id. Close gives back what removing them needs.
-func Look(h *host.Host, names []string) (*List, error) {
+func Scan(h *host.Host, names []string) (*List, error) {
 	c := collect.New(h.Root, collect.Options{Timeout: h.Timeout, Thresholds: h.Thresholds()})
 	defer c.Close()
 	l := &List{Snapshot: c.Collect(context.Background()), reader: shm.NewReader(shm.Options{Root: h.Root, FullScan: time.Nanosecond})}
@@ -76,7 +76,7 @@ func (l *List) Close() { l.reader.Close() }
 // Removable is how many regions no live process uses; mine, how many of them this
 // user may remove.
 func (l *List) Removable() (n, mine int) {
-	return l.count(removable), l.count(func(f *Find) bool { return removable(f) && f.region != nil })
+	return l.count(removable), l.count(func(f *Region) bool { return removable(f) && f.region != nil })
 }
 
 // Append prints the list.
@@ -110,43 +110,43 @@ func users(s *model.Snapshot) []shm.User {
 	return list
 }
 
-// findings are the regions with ghosts, those with a process that cannot be
+// findings are the regions with stale slots, those with a process that cannot be
 // seen, and those that this user may not read.
-func findings(s *model.Snapshot, sweep *shm.Sweep) []Find {
-	var list []Find
+func findings(s *model.Snapshot, sweep *shm.Sweep) []Region {
+	var list []Region
 	for _, l := range sweep.Leftovers() {
-		list = append(list, Find{collect.Leftover(s.Devices, l), l.Region})
+		list = append(list, Region{collect.Leftover(s.Devices, l), l.Region})
 	}
 	return list
 }
 
 // merge adds what a ttmond told to what was seen here: it may look where we may
 // not. Of a region that both could look into, ours is what can be removed.
-func merge(list []Find, told []model.Leftover) []Find {
-	list = slices.DeleteFunc(list, func(f Find) bool { // the daemon looked, and found nothing
+func merge(list []Region, told []model.Leftover) []Region {
+	list = slices.DeleteFunc(list, func(f Region) bool { // the daemon looked, and found nothing
 		return f.Denied && !slices.ContainsFunc(told, func(l model.Leftover) bool { return l.Region == f.Region })
 	})
 	for _, l := range told {
-		i := slices.IndexFunc(list, func(f Find) bool { return f.Region == l.Region })
+		i := slices.IndexFunc(list, func(f Region) bool { return f.Region == l.Region })
 		switch {
 		case i < 0:
-			list = append(list, Find{Leftover: l})
+			list = append(list, Region{Leftover: l})
 		case list[i].Denied:
-			list[i] = Find{Leftover: l}
+			list[i] = Region{Leftover: l}
 		case len(list[i].Unseen) > 0 && len(l.Unseen) == 0 && !l.Denied:
 			list[i].Leftover = l
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Find) int { return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.ChipID, b.ChipID)) })
+	slices.SortStableFunc(list, func(a, b Region) int { return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.ChipID, b.ChipID)) })
 	return list
 }
 
 // named keeps the regions that were named: by path, file name or chip id.
-func named(list []Find, names []string) ([]Find, error) {
+func named(list []Region, names []string) ([]Region, error) {
 	if len(names) == 0 {
 		return list, nil
 	}
-	fits := func(f Find, name string) bool {
+	fits := func(f Region, name string) bool {
 		return name == f.Region || name == path.Base(f.Region) || name == strconv.FormatUint(f.ChipID, 10)
 	}
 	var known []string
@@ -154,7 +154,7 @@ func named(list []Find, names []string) ([]Find, error) {
 		known = append(known, f.Region, strconv.FormatUint(f.ChipID, 10))
 	}
 	for _, name := range names {
-		if slices.ContainsFunc(list, func(f Find) bool { return fits(f, name) }) {
+		if slices.ContainsFunc(list, func(f Region) bool { return fits(f, name) }) {
 			continue
 		}
 		if n := nearest.Word(name, known); n != "" {
@@ -162,7 +162,7 @@ func named(list []Find, names []string) ([]Find, error) {
 		}
 		return nil, exit.Usage("nothing stale in %q: see ttmon stale", name)
 	}
-	return slices.DeleteFunc(list, func(f Find) bool {
+	return slices.DeleteFunc(list, func(f Region) bool {
 		return !slices.ContainsFunc(names, func(name string) bool { return fits(f, name) })
 	}), nil
 }
@@ -233,8 +233,8 @@ func (l *List) Remove() {
 // Outcome is the exit code: regions that others own are no failure of a list,
 // unless there was nothing else.
 func (l *List) Outcome() error {
-	failed := l.count(func(f *Find) bool { return f.Failure != "" })
-	denied := l.count(func(f *Find) bool { return f.Denied })
+	failed := l.count(func(f *Region) bool { return f.Failure != "" })
+	denied := l.count(func(f *Region) bool { return f.Denied })
 	switch {
 	case failed > 0 && denied == 0:
 		return exit.Silent(exit.Internal)
@@ -244,9 +244,11 @@ func (l *List) Outcome() error {
 	return nil
 }
 
-func removable(f *Find) bool { return f.Blocked == nil && !f.Denied && !f.Removed && len(f.Ghosts) > 0 }
+func removable(f *Region) bool {
+	return f.Blocked == nil && !f.Denied && !f.Removed && len(f.StaleSlots) > 0
+}
 
-func (l *List) count(is func(*Find) bool) (n int) {
+func (l *List) count(is func(*Region) bool) (n int) {
 	for i := range l.Regions {
 		if is(&l.Regions[i]) {
 			n++

@@ -12,22 +12,22 @@ import (
 // TestMerge: what a ttmond may look into and we may not comes from it; what we
 // see ourselves stays ours, so that it can be removed.
 func TestMerge(t *testing.T) {
-	ghost := []model.Ghost{{PID: 7, Name: "python"}}
+	ghost := []model.StaleSlot{{PID: 7, Name: "python"}}
 	region := new(shm.Region)
-	list := merge([]Find{
-		{model.Leftover{Region: "mine", Ghosts: ghost}, region},
+	list := merge([]Region{
+		{model.Leftover{Region: "mine", StaleSlots: ghost}, region},
 		{model.Leftover{Region: "denied", Denied: true}, region},
 		{model.Leftover{Region: "denied, and clean", Denied: true}, region},
 		{model.Leftover{Region: "unseen", Unseen: ghost}, region},
 	}, []model.Leftover{
-		{Region: "mine", Ghosts: ghost},
-		{Region: "denied", Ghosts: ghost},
-		{Region: "unseen", Ghosts: ghost},
-		{Region: "in a container", Ghosts: ghost},
+		{Region: "mine", StaleSlots: ghost},
+		{Region: "denied", StaleSlots: ghost},
+		{Region: "unseen", StaleSlots: ghost},
+		{Region: "in a container", StaleSlots: ghost},
 	})
 	var got []string
 	for _, f := range list {
-		got = append(got, fmt.Sprintf("%s ours=%v denied=%v ghosts=%d unseen=%d", f.Region, f.region != nil, f.Denied, len(f.Ghosts), len(f.Unseen)))
+		got = append(got, fmt.Sprintf("%s ours=%v denied=%v ghosts=%d unseen=%d", f.Region, f.region != nil, f.Denied, len(f.StaleSlots), len(f.Unseen)))
 	}
 	want := []string{
 		"mine ours=true denied=false ghosts=1 unseen=0",

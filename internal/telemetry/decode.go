@@ -75,7 +75,7 @@ func (d *decoder) blackhole(tag uint16, what string) model.Reading[uint32] {
 	return d.plain(tag, what)
 }
 
-// number is a word with a limit of what is believed.
+// number is a word with a limit above which it is implausible.
 func (d *decoder) number(tag uint16, what string, most float64) model.Reading[float64] {
 	return bounded(d.plain(tag, what), most)
 }
@@ -178,7 +178,7 @@ func orZero(r model.Reading[uint32], why string) model.Reading[uint32] {
 	return r
 }
 
-// throttling is what Blackhole's firmware tells of kernels it slowed down: how
+// throttling is what Blackhole's firmware reports of kernels it slowed down: how
 // often since boot, and for how much of its last refresh.
 func (d *decoder) throttling() (starts model.Reading[uint32], share model.Reading[float64]) {
 	starts = d.blackhole(tagThrottleStarts, "count of throttled kernels")

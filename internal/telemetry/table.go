@@ -18,7 +18,7 @@ const (
 	MemoryEnd   = 0x1008_0000
 )
 
-// Bounds of what is believed of a table's header.
+// Limits for a plausible header of the table.
 const (
 	MaxEntries  = 1024
 	maxMajor    = 1

@@ -53,7 +53,7 @@ type Tensor struct {
 	Tensor  string `json:"tensor"` // [1,1,32,32] bfloat16 tile interleaved
 }
 
-// Table is what the allocator knows of a pool. All bytes are of one bank.
+// Table is the allocator's state of a pool. All bytes are of one bank.
 type Table struct {
 	Banks     uint64      `json:"banks"` // 0 where the release does not tell
 	Capacity  uint64      `json:"capacity"`
@@ -66,7 +66,7 @@ type Table struct {
 // Step is a command of job.py; see there.
 type Step map[string]any
 
-// Job is a ttnn program that does what it is told.
+// Job is a running ttnn program that carries out steps.
 type Job struct {
 	PID  int
 	Held Held // as of the last answer

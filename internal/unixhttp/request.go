@@ -56,7 +56,7 @@ func (r *Request) WithContext(ctx context.Context) *Request {
 // PathValue is what stands for {name} in the path.
 func (r *Request) PathValue(name string) string { return r.values[name] }
 
-// refusal is an error that the client is told, with its status.
+// refusal is an error that is sent to the client, with its status.
 type refusal struct {
 	status int
 	reason string

@@ -25,7 +25,7 @@ func snapshot(a archive, s *model.Snapshot) {
 	items(a, "devices", &s.Devices, func(a archive, d *model.Device) { device(a, assessed, d) })
 	items(a, "processes", &s.Processes, process)
 	items(a, "unmatched_chips", &s.Unmatched, chip)
-	items(a, "ghosts", &s.Ghosts, ghost)
+	items(a, "ghosts", &s.StaleSlots, staleSlot)
 	items(a, "alerts", &s.Alerts, alert)
 	kernelLog(a, &s.Log)
 	exits(a, &s.Exits)
@@ -353,7 +353,7 @@ func worst(a archive, b *model.PoolBytes) {
 	}
 }
 
-func ghost(a archive, g *model.Ghost) {
+func staleSlot(a archive, g *model.StaleSlot) {
 	a.scope()
 	field(a, "region", &g.Region)
 	if a.key("chip_id") {

@@ -58,19 +58,19 @@ func leftover(a archive, l *model.Leftover, now time.Time) {
 	kernelIndex(a, &l.Device)
 	field(a, "owner_uid", &l.Owner)
 	field(a, "denied", &l.Denied)
-	removable := !l.Denied && l.Blocked == nil && len(l.Ghosts) > 0
+	removable := !l.Denied && l.Blocked == nil && len(l.StaleSlots) > 0
 	field(a, "removable", &removable)
 	blocking(a, l)
 	field(a, "removed", &l.Removed)
 	field(a, "failure", &l.Failure)
-	each := func(a archive, g *model.Ghost) {
+	each := func(a archive, g *model.StaleSlot) {
 		if a.reads() {
 			g.Region, g.ChipID, g.Device = l.Region, l.ChipID, l.Device
 			g.Mapped = l.Blocked != nil && l.Blocked.Kind == model.RegionInUse
 		}
 		remains(a, g, now)
 	}
-	items(a, "ghosts", &l.Ghosts, each)
+	items(a, "ghosts", &l.StaleSlots, each)
 	// Those whose process cannot be seen from here: they may be dead.
 	items(a, "unseen", &l.Unseen, each)
 }
@@ -91,7 +91,7 @@ func blocking(a archive, l *model.Leftover) {
 	}
 }
 
-func remains(a archive, g *model.Ghost, now time.Time) {
+func remains(a archive, g *model.StaleSlot, now time.Time) {
 	a.scope()
 	field(a, "pid", &g.PID)
 	field(a, "name", &g.Name)

@@ -15,35 +15,35 @@ import (
 // removable only if it was looked into, has ghosts, and nothing blocks it.
 func TestStale(t *testing.T) {
 	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
-	ghost := model.Ghost{PID: 4242, Name: "py\x1bthon", Updated: now.Add(-time.Minute)}
-	ghost.Bytes[model.DRAM] = model.BoundBytes(1<<30, model.Unsure)
-	ghost.Bytes[model.L1] = model.NoBytes(model.Implausible)
-	future := ghost
+	staleSlot := model.StaleSlot{PID: 4242, Name: "py\x1bthon", Updated: now.Add(-time.Minute)}
+	staleSlot.Bytes[model.DRAM] = model.BoundBytes(1<<30, model.Unsure)
+	staleSlot.Bytes[model.L1] = model.NoBytes(model.Implausible)
+	future := staleSlot
 	future.Updated = now.Add(time.Hour)
 	for _, indent := range []bool{false, true} {
 		text := wire.AppendStale(nil, &wire.Stale{Time: now, Simulated: true, Regions: []model.Leftover{
-			{Region: "/dev/shm/a", ChipID: 1<<63 + 1, Device: 3, Ghosts: []model.Ghost{ghost, future}},
+			{Region: "/dev/shm/a", ChipID: 1<<63 + 1, Device: 3, StaleSlots: []model.StaleSlot{staleSlot, future}},
 			{Region: "/dev/shm/b", Device: model.NoDevice, Denied: true, Owner: 1000},
-			{Region: "/dev/shm/c", Device: 1, Blocked: &model.Doubt{Kind: model.RegionInUse, PIDs: []int{7}}, Ghosts: []model.Ghost{ghost}, Unseen: []model.Ghost{future}},
+			{Region: "/dev/shm/c", Device: 1, Blocked: &model.Doubt{Kind: model.RegionInUse, PIDs: []int{7}}, StaleSlots: []model.StaleSlot{staleSlot}, Unseen: []model.StaleSlot{future}},
 		}}, indent)
 		var got struct {
 			Schema    string
 			Simulated bool
 			Regions   []struct {
-				ChipID    string `json:"chip_id"`
-				Index     *int
-				Removable bool
-				Blocked   string
-				Kind      *string `json:"blocked_kind"`
-				Unseen    []struct{ PID int }
-				Ghosts    []struct {
+				ChipID     string `json:"chip_id"`
+				Index      *int
+				Removable  bool
+				Blocked    string
+				Kind       *string `json:"blocked_kind"`
+				Unseen     []struct{ PID int }
+				StaleSlots []struct {
 					Name    string
 					DRAM    *uint64  `json:"dram_bytes"`
 					Bound   string   `json:"dram_bound"`
 					L1      *uint64  `json:"l1_bytes"`
 					Age     *float64 `json:"age_s"`
 					Missing map[string]string
-				}
+				} `json:"ghosts"`
 			}
 		}
 		if err := json.Unmarshal(text, &got); err != nil {
@@ -62,12 +62,12 @@ func TestStale(t *testing.T) {
 		if a.Blocked != "" || a.Kind != nil || c.Blocked != "in use by process 7" || *c.Kind != "region_in_use" || len(c.Unseen) != 1 {
 			t.Errorf("what blocks: %s", text)
 		}
-		g := a.Ghosts[0]
-		if g.Name != ghost.Name || *g.DRAM != 1<<30 || g.Bound != "unsure" || g.L1 != nil || g.Missing["l1_bytes"] == "" || *g.Age != 60 {
+		g := a.StaleSlots[0]
+		if g.Name != staleSlot.Name || *g.DRAM != 1<<30 || g.Bound != "unsure" || g.L1 != nil || g.Missing["l1_bytes"] == "" || *g.Age != 60 {
 			t.Errorf("a ghost: %s", text)
 		}
-		if a.Ghosts[1].Age != nil {
-			t.Errorf("a clock that was set back gives an age of %v", *a.Ghosts[1].Age)
+		if a.StaleSlots[1].Age != nil {
+			t.Errorf("a clock that was set back gives an age of %v", *a.StaleSlots[1].Age)
 		}
 	}
 }
@@ -75,12 +75,12 @@ func TestStale(t *testing.T) {
 // TestStaleRoundTrip: what a ttmond tells is what it knows.
 func TestStaleRoundTrip(t *testing.T) {
 	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
-	ghost := model.Ghost{Region: "/dev/shm/a", ChipID: 1<<63 + 1, Device: 3, PID: 4242, Name: "python", Updated: now.Add(-time.Minute), Mapped: true}
-	ghost.Bytes[model.DRAM] = model.BoundBytes(1<<30, model.Unsure)
-	ghost.Bytes[model.L1] = model.NoBytes(model.Implausible)
+	staleSlot := model.StaleSlot{Region: "/dev/shm/a", ChipID: 1<<63 + 1, Device: 3, PID: 4242, Name: "python", Updated: now.Add(-time.Minute), Mapped: true}
+	staleSlot.Bytes[model.DRAM] = model.BoundBytes(1<<30, model.Unsure)
+	staleSlot.Bytes[model.L1] = model.NoBytes(model.Implausible)
 	want := &wire.Stale{Time: now, Simulated: true, Regions: []model.Leftover{
 		{
-			Region: "/dev/shm/a", ChipID: 1<<63 + 1, Device: 3, Ghosts: []model.Ghost{ghost}, Unseen: []model.Ghost{ghost},
+			Region: "/dev/shm/a", ChipID: 1<<63 + 1, Device: 3, StaleSlots: []model.StaleSlot{staleSlot}, Unseen: []model.StaleSlot{staleSlot},
 			Blocked: &model.Doubt{Kind: model.RegionInUse, PIDs: []int{7}, Region: "/dev/shm/a"},
 		},
 		{Region: "/dev/shm/b", ChipID: 5, Device: model.NoDevice, Denied: true, Owner: 1000},

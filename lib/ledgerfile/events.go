@@ -8,7 +8,7 @@ import (
 // EventKind is what happened.
 type EventKind uint8
 
-// The kinds. Which fields of an Event they have is said in ttmon_ledger.h.
+// The kinds. ttmon_ledger.h documents which fields of an Event they use.
 const (
 	EventAlloc EventKind = iota + 1
 	EventFree

@@ -87,8 +87,8 @@ func (f *madeFleet) measure(l *lab) error {
 		from = sums.Recorded
 	}
 	for _, q := range []struct{ what, expr string }{
-		{"conditions of all hosts", sums.Conditions().Ask("host", from)},
-		{"memory of all hosts", sums.Field(sums.Used, "sum").Ask("host", from)},
+		{"conditions of all hosts", sums.Conditions().Query("host", from)},
+		{"memory of all hosts", sums.Field(sums.Used, "sum").Query("host", from)},
 		{"devices of 50 hosts", `{__name__=~"tenstorrent_device_(condition|state)",host=~"node000[0-4].*"} == 1`},
 	} {
 		took, size, err := fetch(base + "/api/v1/query?query=" + url.QueryEscape(q.expr))

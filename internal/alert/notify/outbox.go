@@ -15,7 +15,7 @@ import (
 	"github.com/ttmon/ttmon/internal/replace"
 )
 
-// Message is what a target is told: alerts of one rule that began to fire, or
+// Message is one notification: alerts of one rule that began to fire, or
 // ended, together.
 type Message struct {
 	ID     string         `json:"id"`
@@ -109,7 +109,7 @@ func (o *Outbox) Run(ctx context.Context) {
 	wait.Wait()
 }
 
-// SetTargets changes who is told. What waits for a target that stays is sent
+// SetTargets replaces the targets. What waits for a target that stays is sent
 // to it; what waits for one that goes is dropped, and said.
 func (o *Outbox) SetTargets(targets []Target) {
 	o.mu.Lock()

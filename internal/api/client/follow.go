@@ -60,7 +60,7 @@ type lines struct {
 	stop func() bool
 }
 
-// maxLine bounds a line: a process with a million blocks is told in one.
+// maxLine bounds a line: one line holds all blocks of a process, which may be a million.
 const maxLine = maxBody
 
 func followLines(ctx context.Context, path, target string) (*lines, error) {

@@ -34,7 +34,7 @@ func NewPrometheus(address, token string) (*Prometheus, error) {
 	return &Prometheus{u, token}, nil
 }
 
-// Host is who is asked, without secrets.
+// Host is the address of the server, without secrets.
 func (p *Prometheus) Host() string { return p.base.Host }
 
 // Query asks for the answer as of now.
@@ -57,7 +57,7 @@ func (p *Prometheus) Query(ctx context.Context, expr string) ([]Series, error) {
 	return list, nil
 }
 
-// HostLabel finds out by which label hosts are told apart: host, which remote
+// HostLabel finds the label that distinguishes hosts: host, which remote
 // write adds, or instance, which a scrape does.
 func (p *Prometheus) HostLabel(ctx context.Context) (string, error) {
 	for _, label := range []string{"host", "instance"} {

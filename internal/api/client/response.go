@@ -28,7 +28,7 @@ type response struct {
 	last   bool // the server closes the connection after it
 }
 
-// head is how an answer begins, and how its body is told apart from what follows.
+// head is the status line and headers of a response, with how its body is framed.
 type head struct {
 	status  int
 	last    bool

@@ -20,8 +20,8 @@ type Kind uint8
 
 // The kinds. Their numbers are part of the API.
 const (
-	Took    Kind = 1 // a block was taken: address, bytes, bytes asked for
-	Gave    Kind = 2 // it was given back: address
+	Alloc   Kind = 1 // a block was allocated: address, bytes, bytes requested
+	Free    Kind = 2 // it was freed: address
 	Cleared Kind = 3 // all blocks of a list were
 	Closed  Kind = 4 // a list is no more
 	Defined Kind = 5 // a list is new, or something about it changed: Def
@@ -74,7 +74,7 @@ type State struct {
 	Lists  []Held `json:"lists,omitempty"`
 }
 
-// Batch is what a reader is told at once: states first.
+// Batch is one message to a reader: states first.
 type Batch struct {
 	States  []*State
 	Changes []Change
@@ -172,7 +172,7 @@ func Parse(line []byte) (b Batch, err error) {
 	return b, nil
 }
 
-// check finds the pool by its name, which is all that is told of it.
+// check finds the pool by its name, which is all that is sent.
 func (l *List) check() error {
 	pool, ok := model.PoolNamed(l.Pool)
 	if !ok {

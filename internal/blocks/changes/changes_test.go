@@ -19,8 +19,8 @@ func sample() *Batch {
 			Lists: []Held{{List: l, Blocks: []blocks.Block{{Addr: 64, Size: 128, Asked: 1024, Born: 77}}}},
 		}},
 		Changes: []Change{
-			{N: 10, PID: 42, Time: 1000, Kind: Took, List: 2, Addr: 4096, Size: 64, Asked: 512},
-			{N: 11, PID: 42, Time: 1500, Kind: Gave, List: 2, Addr: 4096},
+			{N: 10, PID: 42, Time: 1000, Kind: Alloc, List: 2, Addr: 4096, Size: 64, Asked: 512},
+			{N: 11, PID: 42, Time: 1500, Kind: Free, List: 2, Addr: 4096},
 			{N: 12, PID: 42, Time: 1500, Kind: Defined, List: 2, Def: &l},
 			{N: 13, PID: 42, Time: 1600, Kind: Lost, Size: 4},
 			{N: 1, PID: 43, Time: 1400, Kind: Cleared, List: 1},

@@ -399,10 +399,10 @@ func TestCapture(t *testing.T) {
 	p := open(t)
 	p.top("")
 	s := picture.Capture(p.tmux("capture-pane", "-e", "-p"), 100, 30, 0xd5dae2, 0x101418)
-	text, looks := "", map[picture.Look]bool{}
+	text, looks := "", map[picture.Style]bool{}
 	for _, c := range s.Cells {
 		text += string(max(c.Rune, ' '))
-		looks[c.Look] = true
+		looks[c.Style] = true
 	}
 	if !strings.Contains(text, "n300") || !strings.Contains(text, "F1Help") || len(looks) < 4 {
 		t.Errorf("%d looks:\n%s", len(looks), text)

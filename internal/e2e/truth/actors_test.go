@@ -198,7 +198,7 @@ func (h *composedHost) startScripted(base cast) actor {
 		a.counted = false // the region is another user's, or of another layout: it runs all the same
 	}
 	a.all[0].pid, a.all[0].inDRAM = a.process.PID, unknowable
-	// Its library is no library, so that nothing but its region tells of it.
+	// Its library is no library, so that only its region shows it.
 	a.all[0].library, a.all[0].watched = false, false
 	a.alloc(p.MiB, false)
 	return a

@@ -46,7 +46,7 @@ const (
 	realTTNN kind = "ttnn"
 	reports  kind = "reports" // an old client that reports to ttmond's socket
 	sleeper  kind = "sleeper" // not a tt-metal program
-	linked   kind = "linked"  // tt-metal is linked into it, so that nothing tells of what it holds
+	linked   kind = "linked"  // tt-metal is linked into it, so that nothing shows what it holds
 )
 
 // step is one thing that happens. Program is the number of the one it happens to.

@@ -77,7 +77,7 @@ func staleAlone(s *stage) {
 func staleWithDaemon(s *stage) {
 	s.leaveGhost()
 	d := s.daemon()
-	s.until("ttmond has seen it", func() bool { return len(s.daemonSnapshot(d).Ghosts) == 1 })
+	s.until("ttmond has seen it", func() bool { return len(s.daemonSnapshot(d).StaleSlots) == 1 })
 	r := s.asNobody("stale", "--daemon", d.api)
 	s.neverNothing(r)
 	s.fact("python's 128 MiB are listed", "true", fmt.Sprint(strings.Contains(r.out, "python") && strings.Contains(r.out, "128 MiB")))

@@ -79,7 +79,7 @@ func sameNameTakeover(s *stage) {
 	d := s.daemon()
 	dead := s.metal(metal.Options{}, node, "name python", "open @", "alloc @ dram 1G")
 	s.slay(dead)
-	s.until("ttmond has seen what it left", func() bool { return len(s.daemonSnapshot(d).Ghosts) == 1 })
+	s.until("ttmond has seen what it left", func() bool { return len(s.daemonSnapshot(d).StaleSlots) == 1 })
 	successor := s.reusePID(dead.PID, node, "name python", "open @", "alloc @ dram 7M")
 	truth := ttnn.Held{"dram": 7 * mib}
 	s.until("ttmond has seen the successor", func() bool {
@@ -97,8 +97,8 @@ func sameNameTakeover(s *stage) {
 	s.process(snap, successor.PID, 0, truth, model.DRAM)
 	n, _, _ := snap.Devices[0].Memory.Pools[model.DRAM].Used.Best()
 	s.fact("what is known of it after the takeover", fmt.Sprint(7*mib), fmt.Sprint(n))
-	s.fact("dead ones after the takeover", "1", fmt.Sprint(len(snap.Ghosts)))
-	for _, g := range snap.Ghosts {
+	s.fact("dead ones after the takeover", "1", fmt.Sprint(len(snap.StaleSlots)))
+	for _, g := range snap.StaleSlots {
 		s.fact("whose bytes are left, after the takeover", fmt.Sprint(dead.PID), fmt.Sprint(g.PID))
 	}
 }
@@ -177,9 +177,9 @@ func privateShm(s *stage) {
 	s.device(snap, 0, ttnn.Held{"dram": 3 * mib}, model.DRAM)
 	var list struct {
 		Regions []struct {
-			Ghosts []struct {
+			StaleSlots []struct {
 				DRAM uint64 `json:"dram_bytes"`
-			}
+			} `json:"ghosts"`
 		}
 	}
 	r := s.ttmon("stale", "--json")
@@ -188,7 +188,7 @@ func privateShm(s *stage) {
 	}
 	found := uint64(0)
 	for _, reg := range list.Regions {
-		for _, g := range reg.Ghosts {
+		for _, g := range reg.StaleSlots {
 			found += g.DRAM
 		}
 	}

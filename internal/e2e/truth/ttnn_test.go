@@ -175,16 +175,16 @@ func killed(s *stage, release string) {
 // on each.
 func (s *stage) ghosts(snap *model.Snapshot, chips int, dram uint64) {
 	s.Helper()
-	s.fact("chips that the dead left something on", fmt.Sprint(chips), fmt.Sprint(len(snap.Ghosts)))
-	for _, g := range snap.Ghosts {
+	s.fact("chips that the dead left something on", fmt.Sprint(chips), fmt.Sprint(len(snap.StaleSlots)))
+	for _, g := range snap.StaleSlots {
 		if v, why := judge(dram, g.Bytes[model.DRAM], nil); v != right {
 			s.figure(fmt.Sprintf("left on device %d", g.Device), dram, g.Bytes[model.DRAM], nil)
 			s.Log(why)
 			return
 		}
 	}
-	if len(snap.Ghosts) > 0 {
-		s.figure("left on each", dram, snap.Ghosts[0].Bytes[model.DRAM], nil)
+	if len(snap.StaleSlots) > 0 {
+		s.figure("left on each", dram, snap.StaleSlots[0].Bytes[model.DRAM], nil)
 	}
 }
 
@@ -234,11 +234,11 @@ func renamed(s *stage, release string) {
 	j := s.on("p150a").ttnn(release)
 	s.do(j, open, alloc("a", "dram", 128*mib), ttnn.Step{"do": "rename", "name": "trainer"})
 	snap := s.held(j, model.DRAM)
-	s.fact("stale", "0", fmt.Sprint(len(snap.Ghosts)))
+	s.fact("stale", "0", fmt.Sprint(len(snap.StaleSlots)))
 	s.run("chmod", "666", fmt.Sprintf("/dev/shm/tt_device_%d_memory", s.chips[0].ID))
 	snap = s.decode(s.asNobody("smi", "--json", "--direct"))
 	s.device(snap, 0, j.Held, model.DRAM)
-	s.fact("stale, to another user", "0", fmt.Sprint(len(snap.Ghosts)))
+	s.fact("stale, to another user", "0", fmt.Sprint(len(snap.StaleSlots)))
 	s.neverNothing(s.asNobody("stale", "--direct"))
 }
 

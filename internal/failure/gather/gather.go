@@ -191,7 +191,7 @@ func (g *Gatherer) fromLedger(path string, l *ledgerfile.Ledger, who failure.Pro
 func (g *Gatherer) add(r *failure.Record) {
 	s, now := g.o.Latest(), time.Now()
 	if s != nil {
-		r.Place(s)
+		r.FillFrom(s)
 	}
 	g.identify(&r.Process)
 	if r.State != nil {
@@ -252,7 +252,7 @@ func (g *Gatherer) report(now time.Time) {
 
 func place(r *failure.Record, s *model.Snapshot) {
 	if s != nil {
-		r.PlaceChips(s)
+		r.ResolveChips(s)
 	}
 }
 
@@ -267,7 +267,7 @@ func (g *Gatherer) knows(s *model.Snapshot, id string) bool {
 		return true
 	}
 	r.Chips = slices.Clone(r.Chips) // the store's own
-	r.PlaceChips(s)
+	r.ResolveChips(s)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.devices.known(r)

@@ -133,7 +133,7 @@ const saveEvery = 10 * time.Second
 // again is how long after the last one a request counts as a repetition.
 const again = 10 * time.Minute
 
-// Added is what became of a record.
+// Added is how a record was stored.
 type Added struct {
 	ID string // of the record that it is in; empty: it is not kept
 	// New says that it is a record of its own, not one more of another.
@@ -279,7 +279,7 @@ func (s *Store) save(e *entry, r *failure.Record) {
 	}
 }
 
-// withoutBlocks is a record that does not say what lay where.
+// withoutBlocks returns a copy of a record without the addresses of blocks.
 func withoutBlocks(r *failure.Record) *failure.Record {
 	c := *r
 	c.State = blocks.NewList(r.State.Geometry, blocks.Late)

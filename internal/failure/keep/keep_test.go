@@ -167,7 +167,7 @@ func TestChange(t *testing.T) {
 	s := open(t, dir, Limits{})
 	s.Add(failed(7, 1000, noon))
 	device := 3
-	if r := s.Change("f1", func(r *failure.Record) { r.Chips = []failure.Chip{{ID: 5, Device: &device}} }); r == nil || !r.Placed() {
+	if r := s.Change("f1", func(r *failure.Record) { r.Chips = []failure.Chip{{ID: 5, Device: &device}} }); r == nil || !r.ChipsResolved() {
 		t.Fatalf("%+v", r)
 	}
 	for _, s := range []*Store{s, open(t, dir, Limits{})} {

@@ -101,8 +101,8 @@ func Named() (texts, levels []string) {
 	return texts, levels
 }
 
-// Asker asks the questions of one answer.
-type Asker struct {
+// Querier sends the queries of one answer.
+type Querier struct {
 	Query *query.Query
 	// Page is the address of a host's own page: {instance} and {host} stand for its
 	// labels. Empty: hosts have no address.
@@ -112,15 +112,15 @@ type Asker struct {
 // timeout is how long an engine may take to answer all questions of an answer.
 const timeout = 30 * time.Second
 
-// Ask asks for what a page in print would show.
-func Ask(ctx context.Context, p query.Page) (any, error) {
+// Query asks for what a page in print would show.
+func Query(ctx context.Context, p query.Page) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	q, err := query.New(ctx, p.Engine, p.Label)
 	if err != nil {
 		return nil, err
 	}
-	a := &Asker{Query: q}
+	a := &Querier{Query: q}
 	if p.Links {
 		return a.Links(p.Host, time.Now())
 	}
@@ -132,7 +132,7 @@ func Ask(ctx context.Context, p query.Page) (any, error) {
 }
 
 // Fleet asks for a line of every host.
-func (a *Asker) Fleet(m metric.Column[*model.Device], now time.Time) (*Answer, error) {
+func (a *Querier) Fleet(m metric.Column[*model.Device], now time.Time) (*Answer, error) {
 	all, err := a.Query.Fleet()
 	if err != nil {
 		return nil, err
@@ -185,7 +185,7 @@ func known(v float64) *float64 {
 }
 
 // scale asks for the lowest and the highest value of a field on any device.
-func (a *Asker) scale(m metric.Column[*model.Device], ends *[2]*float64) error {
+func (a *Querier) scale(m metric.Column[*model.Device], ends *[2]*float64) error {
 	expr, per, _ := m.Query("1m")
 	if m.Per != 0 {
 		per *= m.Per
@@ -204,7 +204,7 @@ func (a *Asker) scale(m metric.Column[*model.Device], ends *[2]*float64) error {
 }
 
 // Cells asks for the devices of some hosts.
-func (a *Asker) Cells(m metric.Column[*model.Device], hosts []string) (*Cells, error) {
+func (a *Querier) Cells(m metric.Column[*model.Device], hosts []string) (*Cells, error) {
 	chips, err := a.Query.Chips(hosts)
 	if err != nil {
 		return nil, err
@@ -233,7 +233,7 @@ func (a *Asker) Cells(m metric.Column[*model.Device], hosts []string) (*Cells, e
 // maxJobs bounds what can be searched for on one host.
 const maxJobs = 64
 
-func (a *Asker) jobs(hosts map[string]*Host) error {
+func (a *Querier) jobs(hosts map[string]*Host) error {
 	label := a.Query.Label()
 	add := func(h *Host, what string) {
 		if h != nil && len(h.Jobs) < maxJobs && !slices.Contains(h.Jobs, what) {
@@ -264,7 +264,7 @@ var (
 	hostName = regexp.MustCompile(`^(\[[0-9a-fA-F:]+\]|[0-9A-Za-z._-]+)$`)
 )
 
-func (a *Asker) addresses(hosts map[string]*Host) error {
+func (a *Querier) addresses(hosts map[string]*Host) error {
 	label := a.Query.Label()
 	return a.Query.Sum(sums.Instances(), func(l map[string]string, _ float64) {
 		h := hosts[l[label]]

@@ -53,7 +53,7 @@ type LinkEnd struct {
 }
 
 // Links asks for every link between hosts, or for those of one.
-func (a *Asker) Links(host string, now time.Time) (*Links, error) {
+func (a *Querier) Links(host string, now time.Time) (*Links, error) {
 	all, err := a.Query.Links(host)
 	if err != nil {
 		return nil, err

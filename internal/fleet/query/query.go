@@ -145,7 +145,7 @@ func (q *Query) Sum(s sums.Sum, take func(labels map[string]string, v float64)) 
 			return err
 		}
 	}
-	return q.each(s.Ask(q.label, from), take)
+	return q.each(s.Query(q.label, from), take)
 }
 
 // Label distinguishes hosts.
@@ -193,7 +193,7 @@ type question struct {
 func (a *answers) questions() []question {
 	type labels = map[string]string
 	host := a.host
-	ask := func(s sums.Sum, take func(labels, float64)) question { return question{s.Ask(a.label, a.from), take} }
+	ask := func(s sums.Sum, take func(labels, float64)) question { return question{s.Query(a.label, a.from), take} }
 	return []question{
 		ask(sums.Hosts(), func(l labels, v float64) { host(l).devices = int(v) }),
 		ask(sums.Conditions(), func(l labels, v float64) { host(l).Chips[stateOf(l["condition"])] += int(v) }),

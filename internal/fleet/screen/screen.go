@@ -23,13 +23,13 @@ func Do(engine *client.Prometheus, label string) func(context.Context, tui.Effec
 		defer cancel()
 		q, err := query.New(ctx, engine, label)
 		switch e := e.(type) {
-		case fleet.AskCells:
+		case fleet.FetchCells:
 			var chips map[string][]text.FleetChip
 			if err == nil {
 				chips, err = q.Chips(e.Hosts)
 			}
 			return fleet.Cells{Chips: chips, Err: err}
-		case fleet.AskHost:
+		case fleet.FetchHost:
 			var h *text.FleetHost
 			if err == nil {
 				h, err = q.Host(e.Name)

@@ -72,8 +72,8 @@ const (
 	Both                   // some hosts have them
 )
 
-// Ask is the question for a figure of each host, told apart by label.
-func (s Sum) Ask(label string, from Source) string {
+// Query is the PromQL of the figure for each host; label distinguishes hosts.
+func (s Sum) Query(label string, from Source) string {
 	by := " by (" + strings.Join(append([]string{label}, s.Keep...), ", ") + ") ("
 	again := s.By
 	if again == "count" {

@@ -69,7 +69,7 @@ func TestAsk(t *testing.T) {
 		{"both", Both, `sum by (instance) (host:tenstorrent_memory_used_bytes:count{pool="dram"} and on (instance) FRESH) or count by (instance) ((tenstorrent_memory_used_bytes{pool="dram"}) unless on (instance) FRESH)`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := strings.ReplaceAll(s.Ask("instance", c.from), Fresh("instance"), "FRESH"); got != c.want {
+			if got := strings.ReplaceAll(s.Query("instance", c.from), Fresh("instance"), "FRESH"); got != c.want {
 				t.Errorf("%s\nwant %s", got, c.want)
 			}
 		})

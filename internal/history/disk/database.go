@@ -90,7 +90,7 @@ func (s *Store) openDatabase(dir string, o *tsdb.Options) (*database, error) {
 	return d, nil
 }
 
-// quiet passes on what goes wrong: the database tells of every block.
+// quiet drops messages below warning: the database logs every block.
 func quiet(log *slog.Logger) *slog.Logger { return slog.New(atLeast{log.Handler()}) }
 
 type atLeast struct{ slog.Handler }

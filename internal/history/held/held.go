@@ -91,7 +91,7 @@ func (l *Line) change(at time.Time, devices map[int]Pools) {
 }
 
 // Points are at most n points. Of more changes each is the most of a step: no peak
-// falls between two of them; step is 0 where every change is told.
+// falls between two of them; step is 0 where every change is in the list.
 func (l *Line) Points(n int) (list []Point, step time.Duration) {
 	list = l.list
 	for len(list) > 0 && len(list[0].Devices) == 0 { // nothing was held yet

@@ -12,7 +12,7 @@ import (
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
-// failed is what a ttmond has told of failures.
+// failed are the failures that a ttmond has reported.
 type failed struct {
 	told map[string]toldFailure
 }
@@ -114,7 +114,7 @@ func (s *Session) failures(list []*failure.Record, now time.Time) {
 	}
 	for _, f := range list {
 		if s.latest != nil {
-			f.Place(s.latest)
+			f.FillFrom(s.latest)
 			f.Judge()
 		}
 		s.r.Failure(f, now)

@@ -308,12 +308,12 @@ func (s *Session) Sweep(found *track.Sweep) {
 	s.failures(s.ledgers.new(found), now)
 }
 
-func (s *Session) addEvents(list []track.Told, now time.Time) {
+func (s *Session) addEvents(list []track.LedgerEvents, now time.Time) {
 	s.count(list)
 	s.r.AddEvents(list, now)
 }
 
-func (s *Session) count(list []track.Told) {
+func (s *Session) count(list []track.LedgerEvents) {
 	for i := range list {
 		s.allocations += len(list[i].Events)
 	}

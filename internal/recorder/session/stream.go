@@ -94,7 +94,7 @@ func (s *Session) addStreamed(x streamed, now time.Time) {
 	default:
 		s.r.Changes(&x.batch, now)
 		for i := range x.batch.Changes {
-			if k := x.batch.Changes[i].Kind; k == changes.Took || k == changes.Gave {
+			if k := x.batch.Changes[i].Kind; k == changes.Alloc || k == changes.Free {
 				s.allocations++
 			}
 		}

@@ -65,7 +65,7 @@ type Comparison struct {
 // for each.
 type RemarkKind string
 
-// The kinds, in the order in which they are said.
+// The kinds, in the order in which they are printed.
 const (
 	Ended     RemarkKind = "end"       // it ended in another way
 	Failures  RemarkKind = "failures"  // more or fewer of its requests for memory failed

@@ -247,8 +247,8 @@ func (l *live) find(s *model.Snapshot) (found bool) {
 	if l.Blame() {
 		found = true
 	}
-	for i := range s.Ghosts {
-		if l.leftBy(&s.Ghosts[i]) {
+	for i := range s.StaleSlots {
+		if l.leftBy(&s.StaleSlots[i]) {
 			found = true
 		}
 	}
@@ -308,7 +308,7 @@ func (l *live) failed(id model.ProcessID, f *model.Failures) bool {
 
 // leftBy notes what a dead process left, if it was one of this run. It has the
 // number that the process had in its own pid namespace.
-func (l *live) leftBy(g *model.Ghost) bool {
+func (l *live) leftBy(g *model.StaleSlot) bool {
 	if len(l.Left) >= maxLeft || !g.Updated.IsZero() && g.Updated.Before(l.Start.Add(-time.Second)) {
 		return false
 	}

@@ -26,12 +26,12 @@ type scene struct {
 	to, from           uint64
 	state              model.State
 	condition          model.ConditionKind
-	ghosts             []model.Ghost
+	ghosts             []model.StaleSlot
 	exits              []model.Exit
 }
 
 func (sc *scene) at(second float64, list ...model.Process) *model.Snapshot {
-	s := &model.Snapshot{Time: t0.Add(time.Duration(second * float64(time.Second))), Processes: list, Ghosts: sc.ghosts, Exits: sc.exits, Assessed: true}
+	s := &model.Snapshot{Time: t0.Add(time.Duration(second * float64(time.Second))), Processes: list, StaleSlots: sc.ghosts, Exits: sc.exits, Assessed: true}
 	s.Host.Name = "lab"
 	for i := range 2 {
 		d := model.Device{Index: i, BusID: fmt.Sprintf("0000:0%d:00.0", i+1), Board: model.Value("n300"), State: model.StateOK}
@@ -279,9 +279,9 @@ func TestDescendants(t *testing.T) {
 func TestLeft(t *testing.T) {
 	b := open(t, t.TempDir())
 	sc := &scene{}
-	old := model.Ghost{Region: "/dev/shm/a", Device: 0, PID: 7, Name: "python3", Updated: t0.Add(-time.Hour)}
+	old := model.StaleSlot{Region: "/dev/shm/a", Device: 0, PID: 7, Name: "python3", Updated: t0.Add(-time.Hour)}
 	old.Bytes[model.DRAM] = model.ExactBytes(99)
-	sc.ghosts = []model.Ghost{old}
+	sc.ghosts = []model.StaleSlot{old}
 	b.Observe(sc.at(0, program(7, 0, 10, 10)))
 	mine := old
 	mine.Region, mine.Updated = "/dev/shm/b", t0

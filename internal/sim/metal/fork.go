@@ -25,7 +25,7 @@ type forkee struct {
 	in  io.WriteCloser
 }
 
-// inherited is what a child is told about one of its parent's chips.
+// inherited is what a child receives about one of its parent's chips.
 type inherited struct {
 	ID       uint64
 	DeviceID uint32

@@ -66,7 +66,7 @@ type File struct {
 	Page func(offset uint64, b []byte) syscall.Errno
 	// Store takes what was written; nil refuses with EACCES.
 	Store func(Caller, []byte) syscall.Errno
-	// Open is told of every open file description; nil lets all be opened.
+	// Open is called for every open file description; nil allows all.
 	Open func(c Caller, flags uint32) (Opened, syscall.Errno)
 
 	served atomic.Pointer[fileSystem] // since it was first opened

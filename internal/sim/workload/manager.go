@@ -18,7 +18,7 @@ import (
 type Devices interface {
 	// Indices lists the devices that are plugged in.
 	Indices() []int
-	// SetWork is told the load that all workloads together put on a device.
+	// SetWork receives the load that all workloads together put on a device.
 	SetWork(index int, load float64)
 }
 

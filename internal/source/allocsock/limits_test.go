@@ -117,7 +117,7 @@ func TestUnreadLimit(t *testing.T) {
 }
 
 // What a process runs is found out beside the loop. Its connection waits for
-// it, in order; others do not, and one that hangs up meanwhile is heard.
+// it, in order; others do not, and one that hangs up meanwhile is read.
 func TestLookingWaits(t *testing.T) {
 	l := serve(t, nil)
 	l.stop()
@@ -422,7 +422,7 @@ func TestLeftForLater(t *testing.T) {
 	}
 	c, other, leaves := l.dial(), l.dial(), l.dial()
 	l.send(leaves, own(allocMsg(9, 64, 1, 0)).pack(144), b[:1000*144])
-	leaves.Close() // and is heard to the end
+	leaves.Close() // and is read to the end
 	l.send(c, b, msg{typ: msgQuery, dev: 2}.pack(144))
 	l.send(other, own(allocMsg(7, 64, 5, 0)).pack(144))
 	l.await(7, model.DRAM, 5)

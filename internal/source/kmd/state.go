@@ -150,7 +150,7 @@ func (d *device) decideState(v vitals, stuck string, now time.Time) (model.State
 	case v.noData > 0 && v.known == 0:
 		return because(model.StateResetting, model.ResetWindow)
 	case v.lost > 0 && v.known == 0:
-		return because(model.StateLost, model.SaidGone)
+		return because(model.StateLost, model.ReportedGone)
 	}
 	if v.known == 0 && v.elsewhere > 0 {
 		d.health.addOnes(v.freshOnes > 0, now)

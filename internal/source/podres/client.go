@@ -29,7 +29,7 @@ const maxAnswer = 16 << 20
 // Client asks one kubelet.
 type Client struct{ path string }
 
-// New returns a client for the socket at path. Nothing is asked yet.
+// New returns a client for the socket at path. It does not connect yet.
 func New(path string) *Client { return &Client{path: path} }
 
 // List is all that pods have been given.

@@ -84,8 +84,8 @@ func TestOwnersOutOfSight(t *testing.T) {
 	s.read()
 	reg := s.holds(1, p)
 	s.doubts(reg, model.SlotUnseen)
-	if len(reg.Ghosts) != 0 || len(reg.Unknown) != 1 || show(reg.Unknown[0].Bytes[model.DRAM]) != "1000" {
-		t.Errorf("ghosts %+v, unknown %+v", reg.Ghosts, reg.Unknown)
+	if len(reg.StaleSlots) != 0 || len(reg.Unknown) != 1 || show(reg.Unknown[0].Bytes[model.DRAM]) != "1000" {
+		t.Errorf("ghosts %+v, unknown %+v", reg.StaleSlots, reg.Unknown)
 	}
 	if err := s.r.Remove(reg); err == nil {
 		t.Error("removed without seeing all processes")

@@ -27,8 +27,8 @@ func TestAdoptedBeforeAnybodyLooked(t *testing.T) {
 		if show(u.Bytes[model.Trace]) != "0" {
 			t.Errorf("trace %v: neither of them had any", u.Bytes[model.Trace])
 		}
-		if len(reg.Ghosts) != 0 {
-			t.Errorf("ghosts %v", reg.Ghosts)
+		if len(reg.StaleSlots) != 0 {
+			t.Errorf("ghosts %v", reg.StaleSlots)
 		}
 		s.doubts(reg, model.SlotMaybeAdopted)
 		// What it allocates from now on in a pool that was empty is its own.
@@ -102,7 +102,7 @@ func TestHandedOnOwner(t *testing.T) {
 	if got := show(s.use(reg, successor).Bytes[model.DRAM]); got != "7" {
 		t.Errorf("the live one holds %s, want 7", got)
 	}
-	if len(reg.Ghosts) != 1 || reg.Ghosts[0].PID != 7 || reg.Ghosts[0].Name != "dead" {
-		t.Errorf("ghosts %+v, want one of pid 7", reg.Ghosts)
+	if len(reg.StaleSlots) != 1 || reg.StaleSlots[0].PID != 7 || reg.StaleSlots[0].Name != "dead" {
+		t.Errorf("ghosts %+v, want one of pid 7", reg.StaleSlots)
 	}
 }

@@ -111,7 +111,7 @@ func (b *builder) addDoubt(d model.Doubt) {
 	b.out.Doubts = model.AddDoubts(b.out.Doubts, d)
 }
 
-// addSlots turns the judged slots into uses and ghosts.
+// addSlots turns the judged slots into uses and stale slots.
 func (b *builder) addSlots() {
 	changing := b.reg.torn
 	for _, slot := range b.reg.parsed.Slots {
@@ -122,7 +122,7 @@ func (b *builder) addSlots() {
 		case st.verdict == undecided:
 			b.addUnknown(slot, model.Doubt{Kind: model.SlotUndecided, SlotPID: pid})
 		case st.verdict == dead:
-			b.out.Ghosts = append(b.out.Ghosts, ghostOf(slot, slot.Bytes, 0))
+			b.out.StaleSlots = append(b.out.StaleSlots, ghostOf(slot, slot.Bytes, 0))
 		case st.verdict == unseen && st.doubt != 0:
 			b.addUnknown(slot, model.Doubt{Kind: model.SlotUnproven, PID: st.doubt, SlotPID: pid, UID: b.reg.owner})
 		case st.verdict == unseen:
@@ -153,7 +153,7 @@ func (b *builder) addLive(st *slotState) {
 	u := Use{PID: p.PID, StartTicks: p.StartTicks, Slot: st.slot.Index, Updated: st.slot.Updated}
 	u.Bytes, u.Doubts = st.bytesOf(b.reg.capacity)
 	if st.base != nil && !st.base.suspected {
-		b.out.Ghosts = append(b.out.Ghosts, ghostOf(st.base.slot, st.base.leftBytes(st.slot), p.PID))
+		b.out.StaleSlots = append(b.out.StaleSlots, ghostOf(st.base.slot, st.base.leftBytes(st.slot), p.PID))
 	}
 	if !st.sure {
 		u.Doubts = model.AddDoubts(u.Doubts, model.Doubt{Kind: model.OwnerGuessed})
@@ -194,7 +194,7 @@ func (b *builder) addWithoutSlot(p *process) {
 		u.clearBytes(model.Doubt{Kind: model.RecordsErased})
 	case len(b.reg.parsed.Slots) == numSlots:
 		// A process that allocates now, even a forked child, has no slot.
-		u.clearBytes(model.Doubt{Kind: model.SlotsFull, Count: len(b.out.Ghosts)})
+		u.clearBytes(model.Doubt{Kind: model.SlotsFull, Count: len(b.out.StaleSlots)})
 	case forked(p, b.holders, b.reg):
 	case b.reg.parsed.Layout.Version == 4:
 		u.clearBytes(model.Doubt{Kind: model.RecordsErased}) // there, attaching takes a slot

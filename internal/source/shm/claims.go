@@ -20,8 +20,8 @@ func (s *Sweep) Claims() claim.Set {
 				Chip:    claim.Chip{ID: r.ID}, Bytes: u.Bytes, CB: u.CB, Doubts: u.Doubts, Together: u.Together,
 			})
 		}
-		for i := range r.Ghosts {
-			g := &r.Ghosts[i]
+		for i := range r.StaleSlots {
+			g := &r.StaleSlots[i]
 			set.Left = append(set.Left, claim.Left{
 				Chip: r.ID, Region: r.Path, PID: g.PID, Name: g.Name, Bytes: g.Bytes, Updated: g.Updated, Mapped: len(r.Mapped) > 0,
 			})

@@ -133,7 +133,7 @@ func TestPidReuse(t *testing.T) {
 			s.read()
 			reg = s.holds(1, successor)
 			s.ghosts(reg, "dead:1000")
-			if g := reg.Ghosts[0]; g.SuccessorPID != successor.PID || show(g.Bytes[model.CB]) != "0" || show(g.Bytes[model.L1]) != "10" {
+			if g := reg.StaleSlots[0]; g.SuccessorPID != successor.PID || show(g.Bytes[model.CB]) != "0" || show(g.Bytes[model.L1]) != "10" {
 				s.Errorf("ghost %+v", g)
 			}
 			s.do(successor, "close 1") // takes the dead one's bytes along

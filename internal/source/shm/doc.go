@@ -13,7 +13,7 @@
 // reduced. So ttmon trusts only the per-process slots, and a slot only while
 // its process is proved to be alive: it maps the file, and its innermost
 // namespace pid is the slot's pid. What remains in slots of dead processes is a
-// ghost, listed and never counted. What cannot be determined from outside is a
+// stale slot, listed and never counted. What cannot be determined from outside is a
 // missing figure with a reason, or one with a doubt.
 //
 // # How a slot is judged
@@ -38,7 +38,7 @@
 //     detaches, a process with that pid maps the region, or after 30 seconds.
 //
 // Only live and contested slots are counted, contested ones for their owners
-// together. A dead slot is a ghost. A live slot whose owner found it as a dead
+// together. A dead slot is stale. A live slot whose owner found it as a dead
 // process of the same pid had left it is counted less what that one left (the
 // baseline in judge.go). A live slot that is cleared or reused while its owner
 // still maps the region was wiped by another writer: what the owner holds is

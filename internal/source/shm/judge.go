@@ -141,9 +141,9 @@ func (st *slotState) bytesOf(capacity Capacity) (b model.PoolBytes, doubts []mod
 	return b, doubts
 }
 
-// ghostOf turns bytes that a dead process left into a Ghost.
-func ghostOf(slot Slot, bytes [numPools]uint64, successorPID int) Ghost {
-	g := Ghost{PID: int(slot.PID), Name: slot.Name, Slot: slot.Index, Updated: slot.Updated, SuccessorPID: successorPID}
+// ghostOf turns bytes that a dead process left into a StaleSlot.
+func ghostOf(slot Slot, bytes [numPools]uint64, successorPID int) StaleSlot {
+	g := StaleSlot{PID: int(slot.PID), Name: slot.Name, Slot: slot.Index, Updated: slot.Updated, SuccessorPID: successorPID}
 	for i, pool := range regionPools {
 		g.Bytes[pool], _ = checkFigure(model.ExactBytes(bytes[i]), 0)
 	}

@@ -33,10 +33,10 @@ type Region struct {
 	Uses []Use // by pid
 	// Together is what several processes hold in slots that they share; what each
 	// of them holds is unknown.
-	Together model.PoolBytes
-	Ghosts   []Ghost // by slot: what dead processes left
-	Unknown  []Ghost // by slot: owners that cannot be seen from here, dead or alive
-	Mapped   []int   // pids of the live processes known to map it
+	Together   model.PoolBytes
+	StaleSlots []StaleSlot // by slot: what dead processes left
+	Unknown    []StaleSlot // by slot: owners that cannot be seen from here, dead or alive
+	Mapped     []int       // pids of the live processes known to map it
 
 	Diagnostics Diagnostics
 
@@ -55,8 +55,8 @@ type Use struct {
 	Together   bool // what it holds is in Region.Together, with others'
 }
 
-// Ghost is what a dead process left in a slot.
-type Ghost struct {
+// StaleSlot is what a dead process left in a slot.
+type StaleSlot struct {
 	PID     int    // in the dead process's own namespace
 	Name    string // raw
 	Slot    int
@@ -74,7 +74,7 @@ type Diagnostics struct {
 	Slots        int    // occupied
 	Odd          int    // slots with impossible pids
 	// Unaccounted is header total minus the sum of all slots, per pool: above
-	// zero after a slot table overflow or lost ghosts. Absent where the header
+	// zero after a slot table overflow or lost stale slots. Absent where the header
 	// keeps no sum.
 	Unaccounted [numPools]int64
 }

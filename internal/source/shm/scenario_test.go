@@ -47,7 +47,7 @@ func TestLifeOfAProcess(t *testing.T) {
 		}
 		s.do(p, "close 4476187513037")
 		s.read()
-		if reg := s.holds(4476187513037); len(reg.Ghosts) != 0 || len(doubtsOf(reg)) != 0 {
+		if reg := s.holds(4476187513037); len(reg.StaleSlots) != 0 || len(doubtsOf(reg)) != 0 {
 			t.Errorf("an idle region shows %+v", reg)
 		}
 		if len(s.last.Processes) != 0 {
@@ -69,7 +69,7 @@ func TestKilledProcessIsAGhost(t *testing.T) {
 		s.read()
 		reg := s.holds(1, b)
 		s.ghosts(reg, "first:1000")
-		g := reg.Ghosts[0]
+		g := reg.StaleSlots[0]
 		if g.PID != a.PID || g.Updated.IsZero() || show(g.Bytes[model.CB]) != "70" {
 			t.Errorf("ghost %+v", g)
 		}
@@ -246,8 +246,8 @@ func TestSlotTableFull(t *testing.T) {
 			}
 			s.read()
 			reg = s.region(1)
-			if len(reg.Ghosts) != 64 || len(reg.Uses) != 1 {
-				t.Fatalf("%d ghosts, %d uses", len(reg.Ghosts), len(reg.Uses))
+			if len(reg.StaleSlots) != 64 || len(reg.Uses) != 1 {
+				t.Fatalf("%d ghosts, %d uses", len(reg.StaleSlots), len(reg.Uses))
 			}
 			s.doubts(reg, map[int][]model.DoubtKind{3: {model.SlotsFull, model.SlotsOverflowed}, 4: {model.SlotsFull}}[layout]...)
 		})
@@ -362,8 +362,8 @@ func TestFirstThreadEnded(t *testing.T) {
 	s.doubts(s.holds(1, p))
 	s.kill(p)
 	s.read()
-	if reg := s.holds(1); len(reg.Ghosts) != 1 {
-		t.Errorf("ghosts %+v", reg.Ghosts)
+	if reg := s.holds(1); len(reg.StaleSlots) != 1 {
+		t.Errorf("ghosts %+v", reg.StaleSlots)
 	}
 }
 

@@ -198,7 +198,7 @@ func (s *scene) process(w *metal.Process) *Process {
 func (s *scene) ghosts(reg *Region, want ...string) {
 	s.Helper()
 	var got []string
-	for _, g := range reg.Ghosts {
+	for _, g := range reg.StaleSlots {
 		got = append(got, fmt.Sprintf("%s:%s", g.Name, show(g.Bytes[model.DRAM])))
 	}
 	if !slices.Equal(got, want) {

@@ -22,11 +22,11 @@ type Leftover struct {
 	Blocked *model.Doubt
 }
 
-// Leftovers lists the regions with ghosts, with slots whose owners are not
+// Leftovers lists the regions with stale slots, with slots whose owners are not
 // visible, and those that we may not read.
 func (s *Sweep) Leftovers() (list []Leftover) {
 	for _, r := range s.Regions {
-		if len(r.Ghosts) == 0 && len(r.Unknown) == 0 && r.Why != model.Denied {
+		if len(r.StaleSlots) == 0 && len(r.Unknown) == 0 && r.Why != model.Denied {
 			continue
 		}
 		list = append(list, Leftover{Region: r, Blocked: r.whyBlocked()})
@@ -61,7 +61,7 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("%s is in use by process %s", e.Path, strings.Join(words, ", "))
 }
 
-// Remove removes a region's file, with the ghosts in it; the next process that
+// Remove removes a region's file, with the stale slots in it; the next process that
 // opens the chip makes a new one. It is the only function of this package that
 // writes, and does so only if the file is the one that was read and no live
 // process maps it. All processes are checked for that before and after the file
@@ -167,9 +167,9 @@ func (r *Reader) checkUnmapped(reg *Region) error {
 	return nil
 }
 
-// claimedBy reports whether a process has the pid and name of a ghost's slot.
+// claimedBy reports whether a process has the pid and name of a stale slot.
 func (reg *Region) claimedBy(p *process) bool {
-	return slices.ContainsFunc(slices.Concat(reg.Ghosts, reg.Unknown), func(g Ghost) bool {
+	return slices.ContainsFunc(slices.Concat(reg.StaleSlots, reg.Unknown), func(g StaleSlot) bool {
 		return g.PID == p.InnerPID && g.Name == p.Name
 	})
 }

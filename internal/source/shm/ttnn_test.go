@@ -149,8 +149,8 @@ func TestRealProgramKilled(t *testing.T) {
 			}
 			reg := th.shows(p150, b)
 			th.ghosts(reg, "python:1048576")
-			if reg.Ghosts[0].PID != a.PID {
-				t.Errorf("ghost %+v, want process %d", reg.Ghosts[0], a.PID)
+			if reg.StaleSlots[0].PID != a.PID {
+				t.Errorf("ghost %+v, want process %d", reg.StaleSlots[0], a.PID)
 			}
 			th.step(b, ttnn.Step{"do": "close"})
 			th.ghosts(th.shows(p150), "python:1048576")

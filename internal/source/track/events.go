@@ -8,8 +8,8 @@ import (
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
-// Told is what a process told of its allocators since it was asked last.
-type Told struct {
+// LedgerEvents are the events of one ledger since the last call of Events.
+type LedgerEvents struct {
 	Path string
 	PID  int // 0: it has ended, or cannot be seen
 	// Ledger is who it is: the copy of the last sweep.
@@ -28,7 +28,7 @@ type Told struct {
 // Events asks the processes that tell events, of those that the last sweep
 // found, what happened since. It is cheap, and is to be called often: what they
 // tell is kept in a ring.
-func (r *Reader) Events() (out []Told) {
+func (r *Reader) Events() (out []LedgerEvents) {
 	for _, f := range r.files {
 		if f.ledger == nil || !f.ledger.TellsEvents || f.drained || r.opts.Run != "" && f.ledger.Run != r.opts.Run {
 			continue
@@ -37,14 +37,14 @@ func (r *Reader) Events() (out []Told) {
 			out = append(out, *t)
 		}
 	}
-	sorted.By(out, func(a, b *Told) int { return strings.Compare(a.Path, b.Path) })
+	sorted.By(out, func(a, b *LedgerEvents) int { return strings.Compare(a.Path, b.Path) })
 	return out
 }
 
 // drain reads the new events of a ledger. One without a writer is read once.
-func (r *Reader) drain(f *file) *Told {
+func (r *Reader) drain(f *file) *LedgerEvents {
 	f.drained = f.told
-	t := &Told{Path: f.path, Ledger: f.ledger, Lost: f.lost}
+	t := &LedgerEvents{Path: f.path, Ledger: f.ledger, Lost: f.lost}
 	if !f.told {
 		t.PID = f.holder
 	}

@@ -15,7 +15,7 @@ type follow struct {
 	tags map[string]int
 }
 
-func (f *follow) take(t *testing.T, told []Told) {
+func (f *follow) take(t *testing.T, told []LedgerEvents) {
 	t.Helper()
 	for _, x := range told {
 		f.lost = x.Lost

@@ -84,7 +84,7 @@ type Failure struct {
 // Sweep is what was found at one moment.
 type Sweep struct {
 	Processes []Process // by pid
-	// Ended are processes whose end was found in this sweep. Each is told once.
+	// Ended are processes whose end was found in this sweep. Each is reported once.
 	Ended []Ended
 	// Exited are those of Ended, and the processes that removed their ledgers
 	// themselves. Each is listed once.
@@ -169,7 +169,7 @@ func (r *Reader) closeFolders() {
 	clear(r.folders)
 }
 
-// maxFailures bounds what a sweep tells of failures: anybody can make them.
+// maxFailures bounds the failures that a sweep reports: any user can cause them.
 const maxFailures = 64
 
 func (s *Sweep) fail(path string, uid int, err error) {

@@ -21,9 +21,9 @@ import (
 // sees one: no sections. Everything is in one segment at address 0x1000.
 type image struct {
 	names   []string
-	symbols uint32 // that the hash table tells of; 0: those there are
+	symbols uint32 // in the hash table; 0: those there are
 	buckets uint32 // 0: 1
-	strings uint64 // bytes of names that the dynamic segment tells of; 0: those there are
+	strings uint64 // bytes of names in the dynamic segment; 0: those there are
 	segment uint64 // bytes of the segment; 0: those there are
 	old     bool   // the hash table of old linkers
 }

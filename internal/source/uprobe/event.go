@@ -8,7 +8,7 @@ import (
 )
 
 // kind says what an event is about: the site of a probe, what was found there,
-// or what became of a process. What the words of an event are is said in
+// or the end of a process. The words of an event are documented in
 // bpf/watch.c, from which their types are generated.
 type kind uint8
 

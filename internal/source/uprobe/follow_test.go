@@ -81,9 +81,9 @@ func (m *mirror) change(c changes.Change) {
 	p.n = c.N
 	l := p.lists[c.List]
 	switch c.Kind {
-	case changes.Took:
+	case changes.Alloc:
 		l.blocks[c.Addr] = c.Size
-	case changes.Gave:
+	case changes.Free:
 		delete(l.blocks, c.Addr)
 	case changes.Cleared:
 		clear(l.blocks)
@@ -185,7 +185,7 @@ func play(rng *rand.Rand, n int, now *uint64) (list []event) {
 	return list
 }
 
-// A follower that is always behind is told of every process all the same, and of
+// A follower that is always behind receives every process all the same, and of
 // nothing twice.
 func TestFollowBehind(t *testing.T) {
 	s := quietSource()
@@ -214,7 +214,7 @@ func TestFollowBehind(t *testing.T) {
 	s.enterAll(busy(2 * maxBatch)...)
 	for round := 0; len(m.processes) < 2; round++ {
 		if round == 10 {
-			t.Fatalf("told of %d processes only", len(m.processes))
+			t.Fatalf("received %d processes only", len(m.processes))
 		}
 		s.enterAll(busy(maxBatch * 3 / 4)...) // more than it takes
 		b, err := f.Next(t.Context())
@@ -312,7 +312,7 @@ func TestFollowOwnOnly(t *testing.T) {
 	}
 	m.take(b)
 	if len(m.processes) != 1 || m.processes[0] == nil {
-		t.Fatalf("told of %v", m.processes)
+		t.Fatalf("received %v", m.processes)
 	}
 	mine[0] = false
 	f.next = time.Time{} // a second has passed
@@ -322,7 +322,7 @@ func TestFollowOwnOnly(t *testing.T) {
 	}
 	m.take(b)
 	if len(m.processes) != 0 || len(b.Changes) != 1 || b.Changes[0].Kind != changes.Ended {
-		t.Errorf("told of another's: %+v", b)
+		t.Errorf("received another's: %+v", b)
 	}
 }
 
@@ -364,9 +364,9 @@ func TestFollowProgram(t *testing.T) {
 			}
 			at = c.Time
 			switch c.Kind {
-			case changes.Took:
+			case changes.Alloc:
 				got = append(got, fmt.Sprint("took ", c.Addr))
-			case changes.Gave:
+			case changes.Free:
 				got = append(got, fmt.Sprint("gave ", c.Addr))
 			}
 		}

@@ -112,7 +112,7 @@ func (b *accounts) addBlock(p *process, e *blockEvent, at int64) {
 	}
 	x := blocks.Block{Addr: l.Base + e.At, Size: e.Size}
 	l.Alloc(x)
-	b.note(p, changes.Change{Kind: changes.Took, Time: at, List: l.id, Addr: x.Addr, Size: x.Size})
+	b.note(p, changes.Change{Kind: changes.Alloc, Time: at, List: l.id, Addr: x.Addr, Size: x.Size})
 	b.checkBlocks(p, at)
 }
 
@@ -140,7 +140,7 @@ func (b *accounts) change(p *process, l *list, e *event, at int64) {
 	switch e.kind {
 	case freed:
 		l.Free(value)
-		b.note(p, changes.Change{Kind: changes.Gave, Time: at, List: l.id, Addr: value})
+		b.note(p, changes.Change{Kind: changes.Free, Time: at, List: l.id, Addr: value})
 	case cleared:
 		l.Clear()
 		b.note(p, changes.Change{Kind: changes.Cleared, Time: at, List: l.id})
@@ -168,7 +168,7 @@ func (b *accounts) allocate(p *process, e *event, now int64) {
 	}
 	l.used = true
 	l.Alloc(blocks.Block{Addr: base + at, Size: size, Asked: x.Asked, Born: now})
-	b.note(p, changes.Change{Kind: changes.Took, Time: now, List: l.id, Addr: base + at, Size: size, Asked: x.Asked})
+	b.note(p, changes.Change{Kind: changes.Alloc, Time: now, List: l.id, Addr: base + at, Size: size, Asked: x.Asked})
 }
 
 // learnChip notes that a list's buffers are on a chip; that holds for the whole

@@ -291,7 +291,7 @@ func (h *handedLibrary) restore(s *Source, f *os.File) *library {
 		case p.Learning:
 			need = metalabi.Learning
 		case p.Site.ofHost():
-			need = metalabi.Asked
+			need = metalabi.OnDemand
 		}
 		l.probes = append(l.probes, probe{site: p.Site, offset: p.Offset, need: need, size: field{p.Pointer, p.SizeAt}, work: profiler{p.Ticks, p.Table}})
 	}

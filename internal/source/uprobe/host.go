@@ -35,7 +35,7 @@ func (f *elfFile) hostProbes(s *symbol, want *function) (probes []probe) {
 		return nil
 	}
 	at := func(site kind, offset uint64) {
-		probes = append(probes, probe{site: site, offset: offset, need: metalabi.Asked})
+		probes = append(probes, probe{site: site, offset: offset, need: metalabi.OnDemand})
 	}
 	if want.site == hostFinish || want.site == hostEvent {
 		e, ok := f.exits(s)

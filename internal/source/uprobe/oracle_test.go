@@ -58,9 +58,9 @@ func start(t *testing.T, s *Source, o ttnn.Options) *ttnn.Job {
 	return j
 }
 
-// teaches reports whether the probes that tell on which chips a buffer is are set
+// learns reports whether the probes that tell on which chips a buffer is are set
 // for a process.
-func (s *Source) teaches(pid int) bool {
+func (s *Source) learns(pid int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, of := range s.known[pid] {
@@ -103,7 +103,7 @@ func TestEqualsTheAllocator(t *testing.T) {
 				on.open["do"], on.open["l1_small"], on.open["trace"] = "open", 32768, 1<<22
 				do(t, j, on.open)
 				if on.chips > 1 {
-					eventually(t, "its chips are learned", func() bool { return s.teaches(j.PID) })
+					eventually(t, "its chips are learned", func() bool { return s.learns(j.PID) })
 				}
 				for seed := range 4 {
 					do(t, j, ttnn.Step{"do": "churn", "seed": seed, "steps": 400, "threads": 1 + seed%3})

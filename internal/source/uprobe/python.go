@@ -16,7 +16,7 @@ import (
 
 // The lines of Python that a thread is in are read by the kernel's part at the
 // moment at which a request fails: a moment later the thread is elsewhere. For
-// that it has to know where CPython keeps them. This is told of each process when
+// that it has to know where CPython keeps them. This is read of each process when
 // it is found; nothing is read, and nothing costs anything, until a request fails.
 
 // pythonPaths are in the paths of the files that CPython is in.
@@ -188,7 +188,7 @@ func decodeStack(b []byte) (stack []ledgerfile.Frame) {
 	return stack
 }
 
-// maxLine is the last line that is believed.
+// maxLine is the highest line number that is accepted.
 const maxLine = 1 << 24
 
 // pythonText reads a str of Python, of so many bytes a character; 0: ASCII.

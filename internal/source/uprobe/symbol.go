@@ -120,7 +120,7 @@ func findProbes(r io.ReaderAt) (probes []probe, err error) {
 			}
 			probes = append(probes, p)
 			if p.site == queueMade {
-				probes = append(probes, probe{site: hostQueue, offset: offset, need: metalabi.Asked})
+				probes = append(probes, probe{site: hostQueue, offset: offset, need: metalabi.OnDemand})
 			}
 		}
 	}

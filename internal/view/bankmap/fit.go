@@ -12,9 +12,9 @@ import (
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-// Ask is a question as people write it: would a buffer of this size, or a tensor
+// FitQuery is a question as people write it: would a buffer of this size, or a tensor
 // of this shape, still fit?
-type Ask struct {
+type FitQuery struct {
 	Size         string // "512M"; empty: Shape says it
 	Shape        string // "1,1,4096,4096"
 	Type, Layout string // of the tensor; empty: bfloat16, tile
@@ -22,15 +22,15 @@ type Ask struct {
 	Pool         string // empty: dram
 }
 
-// Wanted is a buffer that a program might allocate.
-type Wanted struct {
+// FitRequest is a buffer that a program might allocate.
+type FitRequest struct {
 	What    string // for people
 	Pool    model.Pool
 	Request blocks.Request
 }
 
 // Parse reads the question.
-func (a Ask) Parse() (w Wanted, err error) {
+func (a FitQuery) Parse() (w FitRequest, err error) {
 	if w.Pool, err = parsePool(cmp.Or(a.Pool, model.DRAM.String())); err != nil {
 		return w, err
 	}
@@ -107,7 +107,7 @@ func parsePool(name string) (model.Pool, error) {
 
 // Answer says whether it would fit into a pool of a process. The fit is nil where
 // that is not known, since not all blocks of the pool are.
-func (w *Wanted) Answer(p *blocks.Process, l *blocks.List) (line string, fit *blocks.Fit) {
+func (w *FitRequest) Answer(p *blocks.Process, l *blocks.List) (line string, fit *blocks.Fit) {
 	f, known := l.Fits(w.Request)
 	if !known || p.Lost > 0 {
 		return fmt.Sprintf("would %s fit?  that is not known: not all blocks of the pool are", w.What), nil

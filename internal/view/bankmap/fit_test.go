@@ -9,34 +9,34 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-func TestAsk(t *testing.T) {
+func TestFitQuery(t *testing.T) {
 	for _, c := range []struct {
-		ask  Ask
-		want Wanted
+		ask  FitQuery
+		want FitRequest
 		err  string
 	}{
-		{ask: Ask{Size: "512M"}, want: Wanted{"512 MiB", model.DRAM, blocks.Request{Bytes: 512 << 20}}},
-		{ask: Ask{Size: "1k", Pool: "l1_small"}, want: Wanted{"1.0 KiB", model.L1Small, blocks.Request{Bytes: 1024}}},
-		{ask: Ask{Size: "much"}, err: `"much" is not a size`},
-		{ask: Ask{Size: "1G", Pool: "cb"}, err: `"cb" is not one of dram, l1, l1_small and trace`},
-		{ask: Ask{Shape: "1,0,32"}, err: `"1,0,32" is not a shape`},
-		{ask: Ask{Shape: "32,32", Type: "int5"}, err: "int5"},
-		{ask: Ask{Shape: "256,64", Shard: "32x64", Pool: "l1"}, want: Wanted{
+		{ask: FitQuery{Size: "512M"}, want: FitRequest{"512 MiB", model.DRAM, blocks.Request{Bytes: 512 << 20}}},
+		{ask: FitQuery{Size: "1k", Pool: "l1_small"}, want: FitRequest{"1.0 KiB", model.L1Small, blocks.Request{Bytes: 1024}}},
+		{ask: FitQuery{Size: "much"}, err: `"much" is not a size`},
+		{ask: FitQuery{Size: "1G", Pool: "cb"}, err: `"cb" is not one of dram, l1, l1_small and trace`},
+		{ask: FitQuery{Shape: "1,0,32"}, err: `"1,0,32" is not a shape`},
+		{ask: FitQuery{Shape: "32,32", Type: "int5"}, err: "int5"},
+		{ask: FitQuery{Shape: "256,64", Shard: "32x64", Pool: "l1"}, want: FitRequest{
 			"[256,64] bfloat16 tile in shards of 32x64 (32 KiB)", model.L1, blocks.Request{Bytes: 32 << 10, Page: 2048, Shards: 8, ShardPages: 2},
 		}},
-		{ask: Ask{Shape: "256,64", Shard: "height:8", Pool: "l1"}, want: Wanted{
+		{ask: FitQuery{Shape: "256,64", Shard: "height:8", Pool: "l1"}, want: FitRequest{
 			"[256,64] bfloat16 tile in shards of 32x64 (32 KiB)", model.L1, blocks.Request{Bytes: 32 << 10, Page: 2048, Shards: 8, ShardPages: 2},
 		}},
-		{ask: Ask{Shape: "256,64", Shard: "width:2", Pool: "l1"}, want: Wanted{
+		{ask: FitQuery{Shape: "256,64", Shard: "width:2", Pool: "l1"}, want: FitRequest{
 			"[256,64] bfloat16 tile in shards of 256x32 (32 KiB)", model.L1, blocks.Request{Bytes: 32 << 10, Page: 2048, Shards: 2, ShardPages: 8},
 		}},
-		{ask: Ask{Shape: "256,64", Shard: "block:4x2", Pool: "l1"}, want: Wanted{
+		{ask: FitQuery{Shape: "256,64", Shard: "block:4x2", Pool: "l1"}, want: FitRequest{
 			"[256,64] bfloat16 tile in shards of 64x32 (32 KiB)", model.L1, blocks.Request{Bytes: 32 << 10, Page: 2048, Shards: 8, ShardPages: 2},
 		}},
-		{ask: Ask{Shape: "256,64", Shard: "height:4x4"}, err: "is not a shard"},
-		{ask: Ask{Shape: "256,64", Shard: "nd:4"}, err: "is not a shard"},
-		{ask: Ask{Shape: "256,64", Shard: "0x64"}, err: "is not a shard"},
-		{ask: Ask{Size: "1M", Shard: "32x32"}, err: "needs a shape"},
+		{ask: FitQuery{Shape: "256,64", Shard: "height:4x4"}, err: "is not a shard"},
+		{ask: FitQuery{Shape: "256,64", Shard: "nd:4"}, err: "is not a shard"},
+		{ask: FitQuery{Shape: "256,64", Shard: "0x64"}, err: "is not a shard"},
+		{ask: FitQuery{Size: "1M", Shard: "32x32"}, err: "needs a shape"},
 	} {
 		t.Run(fmt.Sprint(c.ask), func(t *testing.T) {
 			got, err := c.ask.Parse()
@@ -54,7 +54,7 @@ func TestAsk(t *testing.T) {
 func TestAnswer(t *testing.T) {
 	p := sample()
 	l := p.Allocators[1].Lists[0]
-	w := Wanted{"that", model.DRAM, blocks.Request{Bytes: 1 << 20}}
+	w := FitRequest{"that", model.DRAM, blocks.Request{Bytes: 1 << 20}}
 	if line, fit := w.Answer(p, l); fit == nil || !strings.Contains(line, "yes") {
 		t.Errorf("%s %v", line, fit)
 	}

@@ -188,8 +188,8 @@ func nameOr(name string) string {
 // maxHoles is how many holes are listed.
 const maxHoles = 5
 
-// holes lists the largest holes, and between whose blocks they lie. One hole that
-// the heading has told of is not listed.
+// holes lists the largest holes, and between whose blocks they lie. A single hole that
+// the heading already names is not listed.
 func holes(l *blocks.List, o Options) (out []Line) {
 	all := slices.Collect(l.Holes())
 	if len(all) < 2 {

@@ -41,7 +41,7 @@ const (
 	Daemon      Area = "ttmond"
 	Uprobes     Area = "uprobes"
 	Memory      Area = "memory"
-	Sight       Area = "sight"
+	Visibility  Area = "sight"
 )
 
 // Finding is the outcome of one check.

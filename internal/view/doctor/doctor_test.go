@@ -21,7 +21,7 @@ func well() *doctor.Subject {
 			Kernel: "6.12.1", BTF: true,
 		},
 	}
-	s.Snapshot.Ghosts, s.Snapshot.Processes = nil, nil
+	s.Snapshot.StaleSlots, s.Snapshot.Processes = nil, nil
 	for i := range s.Snapshot.Devices {
 		d := &s.Snapshot.Devices[i]
 		d.State, d.StateReason = model.StateOK, model.StateReason{}
@@ -82,7 +82,7 @@ func TestExamine(t *testing.T) {
 		}, "", 0},
 		"shm full":                 {func(s *doctor.Subject) { s.Setup.ShmFree = model.Value[uint64](1) }, "shm_full", 1},
 		"shm unreadable":           {func(s *doctor.Subject) { s.Setup.Regions = model.Missing[int](model.Denied, "") }, "shm_unreadable", 1},
-		"stale":                    {func(s *doctor.Subject) { s.Snapshot.Ghosts = sample.Troubles().Ghosts }, "stale", 0},
+		"stale":                    {func(s *doctor.Subject) { s.Snapshot.StaleSlots = sample.Troubles().StaleSlots }, "stale", 0},
 		"no ttmond":                {func(s *doctor.Subject) { s.Daemon = doctor.DaemonState{} }, "ttmond_absent", 0},
 		"silent ttmond":            {func(s *doctor.Subject) { s.Daemon = doctor.DaemonState{Why: "x\x1b"} }, "ttmond_silent", 1},
 		"late ttmond":              {func(s *doctor.Subject) { s.Daemon.Problems = []string{"loop: late"} }, "ttmond_problem", 2},

@@ -134,16 +134,16 @@ func (e *examiner) sight() {
 	limited := e.mounted()
 	if c := e.Setup.Container; c != "" && !e.Snapshot.Simulated && e.Setup.Mount == nil {
 		limited = true
-		e.addHost(Sight, Hint, "container", "running in a container ("+words.Escape(c)+"): processes and accounting regions of the host are not visible",
+		e.addHost(Visibility, Hint, "container", "running in a container ("+words.Escape(c)+"): processes and accounting regions of the host are not visible",
 			"mount ttmond's socket /run/ttmon into it, or give ttmon the whole host to look at (--pid=host -v /:/host:ro,rslave, ttmon --root /host)")
 	}
 	if e.Daemon.Answers {
 		if !limited {
-			e.addHost(Sight, OK, "daemon_sees", "ttmond reads the host for you: ttmon shows figures of all users", "")
+			e.addHost(Visibility, OK, "daemon_sees", "ttmond reads the host for you: ttmon shows figures of all users", "")
 		}
 		return
 	}
-	hidden := e.repeat(Sight, map[string]string{
+	hidden := e.repeat(Visibility, map[string]string{
 		string(model.ProcessesHidden): "", string(model.ProcessesDenied): "", string(model.ProcessesGuarded): "",
 		string(model.UsersHidden): "", string(model.ProcessDenied): "", string(model.RegionDenied): "", "hidden": "",
 	})
@@ -154,9 +154,9 @@ func (e *examiner) sight() {
 		if e.Setup.HidePID {
 			how = "you are not root, and /proc hides other users' processes (hidepid)"
 		}
-		e.addHost(Sight, Hint, "not_root", how, "start ttmond, or run ttmon as root")
+		e.addHost(Visibility, Hint, "not_root", how, "start ttmond, or run ttmon as root")
 	case !limited:
-		e.addHost(Sight, OK, "sees_all", "can inspect all processes and their memory", "")
+		e.addHost(Visibility, OK, "sees_all", "can inspect all processes and their memory", "")
 	}
 }
 

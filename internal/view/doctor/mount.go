@@ -16,7 +16,7 @@ func (e *examiner) mounted() (limited bool) {
 	dir := words.Escape(m.Dir)
 	say := func(l Level, code, text, do string) {
 		limited = true
-		e.addHost(Sight, l, code, text, do)
+		e.addHost(Visibility, l, code, text, do)
 	}
 	if !m.Proc {
 		say(Warning, "mount_partial", "the host's /proc is not below "+dir+": what is mounted below the host's root was left out",

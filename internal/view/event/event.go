@@ -65,7 +65,7 @@ func (d *Detector) Next(s *model.Snapshot) []Event {
 	c.links()
 	c.kernelLog()
 	c.processes()
-	c.ghosts()
+	c.staleSlots()
 	return c.events
 }
 

@@ -137,7 +137,7 @@ func TestDetector(t *testing.T) {
 		},
 		{
 			"died with memory",
-			func(a, b *model.Snapshot) { a.Ghosts = nil },
+			func(a, b *model.Snapshot) { a.StaleSlots = nil },
 			[]string{"died: 4242 died | python (4242) died and left 128 MiB accounted"},
 		},
 		{
@@ -191,7 +191,9 @@ func TestPID(t *testing.T) {
 	}{
 		{"started", func(a, _ *model.Snapshot) { a.Processes = a.Processes[1:] }, map[Kind]int{Started: 182034}},
 		{"gone", func(_, b *model.Snapshot) { b.Processes = b.Processes[1:] }, map[Kind]int{Gone: 182034}},
-		{"died", func(_, b *model.Snapshot) { b.Ghosts = append(b.Ghosts, model.Ghost{PID: 4711, Region: "x"}) }, map[Kind]int{Died: 4711}},
+		{"died", func(_, b *model.Snapshot) {
+			b.StaleSlots = append(b.StaleSlots, model.StaleSlot{PID: 4711, Region: "x"})
+		}, map[Kind]int{Died: 4711}},
 		{"a source", func(_, b *model.Snapshot) { b.Source = model.Daemon }, map[Kind]int{Source: 0}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -118,18 +118,18 @@ func list(p *model.Process) string {
 	}
 }
 
-// ghosts says which processes left memory behind when they died.
-func (c *comparison) ghosts() {
+// staleSlots says which processes left memory behind when they died.
+func (c *comparison) staleSlots() {
 	type key struct {
 		region string
 		pid    int
 	}
 	old := map[key]bool{}
-	for i := range c.old.Ghosts {
-		old[key{c.old.Ghosts[i].Region, c.old.Ghosts[i].PID}] = true
+	for i := range c.old.StaleSlots {
+		old[key{c.old.StaleSlots[i].Region, c.old.StaleSlots[i].PID}] = true
 	}
-	for i := range c.now.Ghosts {
-		g := &c.now.Ghosts[i]
+	for i := range c.now.StaleSlots {
+		g := &c.now.StaleSlots[i]
 		if old[key{g.Region, g.PID}] {
 			continue
 		}

@@ -125,7 +125,7 @@ func names(list []*mesh.Edge, width int) string {
 // remote counts the chips behind Ethernet on the devices whose own chips are read.
 func (m drawing) remote() (n int) {
 	for _, c := range m.Chips {
-		if !c.Told && slices.ContainsFunc(m.Chips, func(o mesh.Chip) bool { return o.Device == c.Device && o.Told }) {
+		if !c.PortsKnown && slices.ContainsFunc(m.Chips, func(o mesh.Chip) bool { return o.Device == c.Device && o.PortsKnown }) {
 			n++
 		}
 	}

@@ -40,7 +40,7 @@ type Threshold struct {
 	Level Status // Warning or Critical
 }
 
-// Check is what is asked of a host.
+// Check holds the thresholds that a host is checked against.
 type Check struct {
 	Thresholds []Threshold
 	Expect     int      // devices that must be there; 0: any

@@ -77,7 +77,7 @@ func (w *Walker) conditions(s *model.Snapshot, emit Emit) {
 		d := &s.Devices[i]
 		for _, k := range conditions {
 			_, holds := a.Find(d.Index, k)
-			if !holds && !assess.Looks(d, k) {
+			if !holds && !assess.CanFind(d, k) {
 				continue
 			}
 			w.buf = label(append(w.buf[:0], w.devices[d.BusID].labels...), "condition", string(k))

@@ -237,11 +237,11 @@ func Amount(u compare.Unit, v float64) string {
 	case compare.Joules:
 		return Joules(v)
 	case compare.Watts:
-		return metric.Watts.Say(v, words.Celsius)
+		return metric.Watts.Format(v, words.Celsius)
 	case compare.Celsius:
-		return metric.Celsius.Say(v, words.Celsius)
+		return metric.Celsius.Format(v, words.Celsius)
 	case compare.MHz:
-		return metric.Megahertz.Say(v, words.Celsius)
+		return metric.Megahertz.Format(v, words.Celsius)
 	case compare.Ratio:
 		return words.Percent(v)
 	}

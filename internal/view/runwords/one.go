@@ -22,9 +22,9 @@ const (
 // PresentOne completes a run, which Present has completed, with what is shown of one
 // run only.
 func PresentOne(r *runs.Run) {
-	r.Said.Operations = Operations(r)
-	r.Said.Gaps, r.Said.GapNotes = Gaps(r)
-	r.Said.Lines, r.Said.LinesNote = Lines(r)
+	r.Formatted.Operations = Operations(r)
+	r.Formatted.Gaps, r.Formatted.GapNotes = Gaps(r)
+	r.Formatted.Lines, r.Formatted.LinesNote = Lines(r)
 }
 
 // Operations are those that took most of the run's chips, in words.

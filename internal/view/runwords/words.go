@@ -76,7 +76,7 @@ func Failures(r *runs.Run) string {
 	return text
 }
 
-// idleShown is how long a run does nothing before that is said.
+// idleShown is how long a run must be idle before that is shown.
 const idleShown = time.Minute
 
 func resets(r *runs.Run) (n int) {

@@ -79,7 +79,7 @@ func changedFigure(c *changed.Change, v float64) string {
 		if per == 0 {
 			per = 1
 		}
-		return col.Form().Say(v*per, words.Celsius)
+		return col.Form().Format(v*per, words.Celsius)
 	}
 	if c.Unit == "B/s" {
 		return words.Rate(v)

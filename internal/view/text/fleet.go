@@ -275,12 +275,12 @@ func Celsius(v float64) string { return inForm(metric.Celsius, v) }
 // Megahertz is a clock, or N/A.
 func Megahertz(v float64) string { return inForm(metric.Megahertz, v) }
 
-// inForm writes what an engine knows of a field; NaN is missing.
+// inForm formats the value that an engine has of a field; NaN is missing.
 func inForm(f metric.Form, v float64) string {
 	if math.IsNaN(v) {
 		return words.Missing(model.Absent)
 	}
-	return f.Say(v, words.Celsius)
+	return f.Format(v, words.Celsius)
 }
 
 // Watts is power, or N/A.

@@ -23,7 +23,7 @@ func jobsAnswer() *jobs.Answer {
 					{Index: 1, Board: "p150a", Peaks: map[string]jobs.Peak{}},
 				},
 			},
-			Left: []jobs.Ghost{{PID: 7, Name: "py\x1b", Region: "/dev/shm/tt_device_1_memory", Device: &device, Bytes: map[string]uint64{"dram": 1 << 30}}},
+			Left: []jobs.StaleSlot{{PID: 7, Name: "py\x1b", Region: "/dev/shm/tt_device_1_memory", Device: &device, Bytes: map[string]uint64{"dram": 1 << 30}}},
 		},
 		{
 			Job: jobs.Job{

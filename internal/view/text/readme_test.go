@@ -41,7 +41,7 @@ func shown() *model.Snapshot {
 	bench.CPU = model.Value(12.0)
 	bench.Cmdline, bench.StartTime = model.Value("python3 bench.py --batch 32"), sample.Time.Add(-41*time.Minute)
 	s.Devices, s.Processes = []model.Device{n300, one, two}, []model.Process{serve, bench}
-	s.Ghosts = []model.Ghost{{
+	s.StaleSlots = []model.StaleSlot{{
 		Region: "/dev/shm/tt_device_1_memory", Device: 2, PID: 4242, Name: "python", Updated: sample.Time.Add(-3 * time.Hour),
 		Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(128 * sample.MiB)},
 	}}

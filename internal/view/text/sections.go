@@ -47,7 +47,7 @@ func (r *report) firmwareTelemetry(d *model.Device) {
 }
 
 func (r *report) modules(t *model.Telemetry) {
-	celsius := func(v float64) string { return metric.Celsius.Say(v, r.Scale) }
+	celsius := func(v float64) string { return metric.Celsius.Format(v, r.Scale) }
 	for i := range t.Modules {
 		m := &t.Modules[i]
 		text := "trained"
@@ -108,9 +108,9 @@ func (r *report) memory(d *model.Device) {
 			r.pools(3, &c.Memory)
 		}
 	}
-	for i := range r.snap.Ghosts {
-		if g := &r.snap.Ghosts[i]; g.Device == d.Index {
-			r.ghost(2, g)
+	for i := range r.snap.StaleSlots {
+		if g := &r.snap.StaleSlots[i]; g.Device == d.Index {
+			r.staleSlot(2, g)
 		}
 	}
 }
@@ -127,8 +127,8 @@ func (r *report) remoteSensors(c *model.Chip) {
 		}
 		return text
 	}
-	r.fact(3, "Temperature", say(temperature, func(v float64) string { return from(metric.Celsius.Say(v, r.Scale)) }))
-	r.fact(3, "Power", say(power, func(v float64) string { return from(metric.Watts.Say(v, r.Scale)) }))
+	r.fact(3, "Temperature", say(temperature, func(v float64) string { return from(metric.Celsius.Format(v, r.Scale)) }))
+	r.fact(3, "Power", say(power, func(v float64) string { return from(metric.Watts.Format(v, r.Scale)) }))
 }
 
 func (r *report) pools(depth int, m *model.Memory) {
@@ -190,7 +190,7 @@ func (r *report) notes(depth int, list []string) {
 	}
 }
 
-func (r *report) ghost(depth int, g *model.Ghost) {
+func (r *report) staleSlot(depth int, g *model.StaleSlot) {
 	r.title(depth, "Left by a Dead Process")
 	r.fact(depth+1, "Process ID", strconv.Itoa(g.PID)+" (as it saw itself)")
 	r.fact(depth+1, "Name", orNA(words.Escape(g.Name)))
@@ -302,10 +302,10 @@ func (r *report) unmatchedChips() {
 		r.fact(1, "Region", orNA(words.Escape(c.Region)))
 		r.pools(1, &c.Memory)
 	}
-	for i := range r.snap.Ghosts {
-		if g := &r.snap.Ghosts[i]; g.Device == model.NoDevice {
+	for i := range r.snap.StaleSlots {
+		if g := &r.snap.StaleSlots[i]; g.Device == model.NoDevice {
 			r.newline()
-			r.ghost(0, g)
+			r.staleSlot(0, g)
 		}
 	}
 }

@@ -80,7 +80,7 @@ func verdictStyle(v selftest.Verdict) style {
 }
 
 // selftestLines are the rows to print. What agrees for several devices, or in
-// several rows of a group, is told once; what is wrong is told of each.
+// several rows of a group, is printed once; what is wrong is printed for each.
 func selftestLines(r *selftest.Report, all bool) (lines []selftest.Row) {
 	type kind struct {
 		part           selftest.Part

@@ -14,7 +14,7 @@ import (
 // and whether that can be removed.
 func AppendStale(dst []byte, list []model.Leftover, now time.Time, o Options) []byte {
 	p := &printer{buf: dst, Options: o}
-	if g := ghosts(list, now, &o); len(g.rows) > 0 {
+	if g := staleSlots(list, now, &o); len(g.rows) > 0 {
 		g.print(p, true)
 		p.newline()
 	}
@@ -85,9 +85,9 @@ func (p *printer) sentence(s string, st style) {
 	}
 }
 
-// ghosts makes the grid. Where there is room every pool with leftovers
+// staleSlots makes the grid. Where there is room every pool with leftovers
 // has a column, else the smaller ones share one.
-func ghosts(list []model.Leftover, now time.Time, o *Options) *grid {
+func staleSlots(list []model.Leftover, now time.Time, o *Options) *grid {
 	g := &grid{ruled: true, columns: []column{
 		{head: "Dev", least: 3},
 		{head: "PID", least: 7, right: true},
@@ -109,8 +109,8 @@ func ghosts(list []model.Leftover, now time.Time, o *Options) *grid {
 	}
 	g.columns = append(g.columns, column{head: "Silent", least: words.DurationWidth, right: true, rank: 1}, column{head: "Region", least: 20, last: true})
 	for _, l := range list {
-		for i := range l.Ghosts {
-			g.rows = append(g.rows, ghostRow(&l, &l.Ghosts[i], now, columns, apart, small))
+		for i := range l.StaleSlots {
+			g.rows = append(g.rows, ghostRow(&l, &l.StaleSlots[i], now, columns, apart, small))
 		}
 	}
 	return g
@@ -119,8 +119,8 @@ func ghosts(list []model.Leftover, now time.Time, o *Options) *grid {
 // left reports whether anybody left something in a pool.
 func left(list []model.Leftover, pool model.Pool) bool {
 	for _, l := range list {
-		for i := range l.Ghosts {
-			if l.Ghosts[i].Bytes[pool].Positive() {
+		for i := range l.StaleSlots {
+			if l.StaleSlots[i].Bytes[pool].Positive() {
 				return true
 			}
 		}
@@ -128,7 +128,7 @@ func left(list []model.Leftover, pool model.Pool) bool {
 	return false
 }
 
-func ghostRow(l *model.Leftover, gh *model.Ghost, now time.Time, columns []model.Pool, apart bool, small []model.Pool) row {
+func ghostRow(l *model.Leftover, gh *model.StaleSlot, now time.Time, columns []model.Pool, apart bool, small []model.Pool) row {
 	device := words.Nothing
 	if l.Device != model.NoDevice {
 		device = strconv.Itoa(l.Device)

@@ -213,7 +213,7 @@ func TestHostileNames(t *testing.T) {
 		}
 	}
 	s.Host.Name, s.Host.Kernel, s.Host.DriverVersion, s.Host.Unbound = evil, evil, model.Value(evil), []string{evil}
-	s.Ghosts[0].Name, s.Ghosts[0].Region = evil, evil
+	s.StaleSlots[0].Name, s.StaleSlots[0].Region = evil, evil
 
 	o := utc
 	o.Width = 200
@@ -403,15 +403,15 @@ func TestTTSMI(t *testing.T) {
 }
 
 func TestStale(t *testing.T) {
-	ghosts := sample.Troubles().Ghosts
-	ghosts = append(ghosts, model.Ghost{PID: 1, Name: "py\x1b", Bytes: model.PoolBytes{
+	staleSlots := sample.Troubles().StaleSlots
+	staleSlots = append(staleSlots, model.StaleSlot{PID: 1, Name: "py\x1b", Bytes: model.PoolBytes{
 		model.DRAM: model.NoBytes(model.Implausible), model.Trace: model.BoundBytes(64<<20, model.Unsure),
 	}})
 	list := []model.Leftover{
-		{Region: "/dev/shm/tt_device_3727343498630883515_memory", Device: 3, Ghosts: ghosts},
-		{Region: "/proc/77/root/dev/shm/tt_device_9_memory", Device: model.NoDevice, Ghosts: ghosts[:1], Blocked: &model.Doubt{Kind: model.RegionInUse, PIDs: []int{77}}},
+		{Region: "/dev/shm/tt_device_3727343498630883515_memory", Device: 3, StaleSlots: staleSlots},
+		{Region: "/proc/77/root/dev/shm/tt_device_9_memory", Device: model.NoDevice, StaleSlots: staleSlots[:1], Blocked: &model.Doubt{Kind: model.RegionInUse, PIDs: []int{77}}},
 		{Region: "/dev/shm/tt_device_10_memory", Device: model.NoDevice, Owner: 1000, Denied: true},
-		{Region: "/dev/shm/tt_device_11_memory", Device: 4, Unseen: ghosts[:1]},
+		{Region: "/dev/shm/tt_device_11_memory", Device: 4, Unseen: staleSlots[:1]},
 	}
 	var out []byte
 	for _, width := range []int{80, 100, 120} {

@@ -15,12 +15,12 @@ type App interface {
 	// Draw draws the state onto a cleared grid. It may keep where it drew
 	// things, for the mouse, and changes nothing else.
 	Draw(*cells.Grid)
-	// Look is how it wants to be shown.
-	Look() Look
+	// Appearance is how the screen is shown.
+	Appearance() Appearance
 }
 
-// Look is the part of the state that concerns the terminal as a whole.
-type Look struct {
+// Appearance is the part of the state that concerns the terminal as a whole.
+type Appearance struct {
 	Theme string // auto, or a theme by its name or path
 	Mouse bool
 	Round bool // round corners
@@ -91,7 +91,7 @@ type (
 	Repaint struct{}
 	// Refresh asks the source now instead of at the next interval.
 	Refresh struct{}
-	// SetInterval changes how often the source is asked.
+	// SetInterval changes how often the source is polled.
 	SetInterval time.Duration
 	// After sends an event later.
 	After struct {

@@ -12,7 +12,7 @@ import (
 type painter struct {
 	screen    tcell.Screen
 	now, then *cells.Grid // being drawn, on the terminal
-	look      Look
+	look      Appearance
 	colours   *palette
 	dirty     bool      // the terminal's contents are unknown
 	resend    bool      // every cell is to be sent again
@@ -38,7 +38,7 @@ func (p *painter) heal(now time.Time) {
 
 // paint draws the app and reports whether anything had to be sent.
 func (p *painter) paint(app App) bool {
-	p.adopt(app.Look())
+	p.adopt(app.Appearance())
 	w, h := p.screen.Size()
 	if p.now.W != w || p.now.H != h {
 		p.now.Resize(w, h)
@@ -79,7 +79,7 @@ func (p *painter) paint(app App) bool {
 }
 
 // adopt follows a change of theme or mouse.
-func (p *painter) adopt(l Look) {
+func (p *painter) adopt(l Appearance) {
 	if p.colours == nil || l.Theme != p.look.Theme {
 		p.colours = paletteOf(themeOf(l.Theme, environ), p.screen.Colors() > 256)
 		p.screen.SetStyle(p.colours.styles[cells.Text])

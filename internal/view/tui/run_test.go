@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type fake struct {
 	mu     sync.Mutex
 	text   string
-	look   Look
+	look   Appearance
 	events chan Event
 	answer func(Event) []Effect
 	// drawn counts frames; seen is what it was at the latest event.
@@ -46,7 +46,7 @@ func (f *fake) Draw(g *cells.Grid) {
 	f.drawn.Add(1)
 }
 
-func (f *fake) Look() Look { return f.look }
+func (f *fake) Appearance() Appearance { return f.look }
 
 func (f *fake) say(text string) {
 	f.mu.Lock()

@@ -150,9 +150,9 @@ func TestRoundCorners(t *testing.T) {
 		want string
 	}{
 		{"square", painter{}, "┌"},
-		{"round", painter{look: Look{Round: true}}, "╭"},
-		{"round on a console", painter{look: Look{Round: true}, console: true}, "┌"},
-		{"round in ASCII", painter{look: Look{Round: true}, ascii: true}, "+"},
+		{"round", painter{look: Appearance{Round: true}}, "╭"},
+		{"round on a console", painter{look: Appearance{Round: true}, console: true}, "┌"},
+		{"round in ASCII", painter{look: Appearance{Round: true}, ascii: true}, "+"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := c.p.text(cells.Cell{Rune: '┌'}); got != c.want {

@@ -39,8 +39,8 @@ func AppendHTML(dst []byte, r *failure.Record, now time.Time) []byte {
 	}
 	fmt.Fprintf(&b, "<p class=\"v\">%s</p>\n<table>\n", e(Verdict(r)))
 	row := func(k, v string) { fmt.Fprintf(&b, "<tr><th>%s</th><td>%s</td></tr>\n", e(k), e(v)) }
-	row("asked for", Asked(r))
-	if line, function := Asker(r); line != "" {
+	row("asked for", Requested(r))
+	if line, function := Requester(r); line != "" {
 		row("by", strings.TrimSpace(line+" "+function))
 	}
 	row("free", Free(r))

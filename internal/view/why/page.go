@@ -78,11 +78,11 @@ const maxPageBlocks = 5000
 
 // NewPage makes the page of a record.
 func NewPage(r *failure.Record, now time.Time) *Page {
-	line, function := Asker(r)
+	line, function := Requester(r)
 	holders := Holders(r)
 	p := &Page{
 		Schema: PageSchema, ID: r.ID, PID: r.Process.PID, Program: Program(r), Where: Where(r), What: What(r), Time: r.Time, First: r.First, Last: r.Last, Count: r.Count,
-		Asked: Asked(r), By: strings.TrimSpace(line + " " + function), Free: Free(r), Verdict: Verdict(r), Fits: fixLabel(r), Fixes: append([]string{}, Fixes(r, now)...),
+		Asked: Requested(r), By: strings.TrimSpace(line + " " + function), Free: Free(r), Verdict: Verdict(r), Fits: fixLabel(r), Fixes: append([]string{}, Fixes(r, now)...),
 		Notes: append(append([]string{}, Doubts(r)...), Others(r)...), Bank: Bank(r), Holders: []PageHolder{}, Stack: frames(r.Stack), Map: newPageMap(r, holders),
 	}
 	for i := range holders {

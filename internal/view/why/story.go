@@ -168,10 +168,10 @@ func position(f ledgerfile.Frame) string {
 	return ":" + strconv.Itoa(f.Line)
 }
 
-// Asker is the line that asked, and its function; empty: not known. Where what is
+// Requester is the line that made the request, and its function; empty: not known. Where what is
 // held came through the same line from another function, it is the caller at which
 // they part: a small function that makes all buffers says nothing.
-func Asker(r *failure.Record) (line, function string) {
+func Requester(r *failure.Record) (line, function string) {
 	own := callsite.Own(r.Stack)
 	if len(own) == 0 {
 		return "", ""
@@ -241,8 +241,8 @@ func subDevice(r *failure.Record) string {
 	return ""
 }
 
-// Asked says what was asked for.
-func Asked(r *failure.Record) string {
+// Requested describes the request: its bytes, and the tensor or the pages.
+func Requested(r *failure.Record) string {
 	if r.Kind == failure.Clash {
 		c := r.Clash
 		cores := ""
@@ -463,7 +463,7 @@ func Others(r *failure.Record) (list []string) {
 // Event is the sentence of an event. Lines are for those only who may see the
 // record.
 func Event(r *failure.Record, lines bool) string {
-	line, function := Asker(r)
+	line, function := Requester(r)
 	by := ""
 	if lines && line != "" {
 		by = " at " + strings.TrimSpace(line+" "+function)

@@ -96,8 +96,8 @@ func ago(now, at time.Time) string {
 func clock(t time.Time) string { return t.Local().Format("15:04:05") }
 
 func (p *printer) request() {
-	asked := Asked(p.r)
-	if line, function := Asker(p.r); line != "" {
+	asked := Requested(p.r)
+	if line, function := Requester(p.r); line != "" {
 		asked += ", by " + strings.TrimSpace(line+" "+function)
 	}
 	p.wrapped("  asked for   ", asked)
@@ -118,11 +118,11 @@ func (p *printer) request() {
 
 // around names the lines of the program inside and outside the one that asked.
 func around(r *failure.Record) string {
-	asker, _ := Asker(r)
+	requester, _ := Requester(r)
 	var parts, through, callers []string
 	to := &through
 	for _, f := range callsite.Own(r.Stack) {
-		if line := Line(f); line == asker && to == &through {
+		if line := Line(f); line == requester && to == &through {
 			to = &callers
 		} else {
 			*to = append(*to, line)

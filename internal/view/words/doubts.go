@@ -8,7 +8,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// worthSaying are the kinds that change no figure and are said all the same:
+// worthSaying are the kinds that change no figure and are shown all the same:
 // who uses a device is not wholly known.
 var worthSaying = map[model.DoubtKind]bool{
 	model.UsersHidden: true, model.UsersUnknown: true, model.OpenerExited: true, model.OpenerHandedOn: true,

@@ -90,7 +90,7 @@ func LinkFigures(c *mesh.Channel) string {
 func CutOff(m *mesh.Mesh) string {
 	var sure, perhaps []model.ChipPlace
 	for _, p := range m.CutOff() {
-		if m.Told(p) {
+		if m.PortsKnown(p) {
 			sure = append(sure, p)
 		} else {
 			perhaps = append(perhaps, p)

@@ -138,18 +138,18 @@ func (l *list) used(device int) bool {
 	return false
 }
 
-// ghosts says what dead processes left behind: one sentence for all devices
+// staleSlots says what dead processes left behind: one sentence for all devices
 // on which the same ones did.
-func (l *list) ghosts() {
-	byDevice := map[int][]*model.Ghost{}
-	for i := range l.snap.Ghosts {
-		g := &l.snap.Ghosts[i]
+func (l *list) staleSlots() {
+	byDevice := map[int][]*model.StaleSlot{}
+	for i := range l.snap.StaleSlots {
+		g := &l.snap.StaleSlots[i]
 		byDevice[g.Device] = append(byDevice[g.Device], g)
 	}
 	type remains struct {
-		devices []int
-		owners  []owner
-		ghosts  []*model.Ghost
+		devices    []int
+		owners     []owner
+		staleSlots []*model.StaleSlot
 	}
 	var all []remains
 	for _, device := range slices.Sorted(maps.Keys(byDevice)) {
@@ -162,12 +162,12 @@ func (l *list) ghosts() {
 			all = append(all, remains{owners: who})
 		}
 		all[i].devices = append(all[i].devices, device)
-		all[i].ghosts = append(all[i].ghosts, byDevice[device]...)
+		all[i].staleSlots = append(all[i].staleSlots, byDevice[device]...)
 	}
 	for _, r := range all {
-		if text := l.remains(r.ghosts, len(r.owners)); text != "" {
+		if text := l.remains(r.staleSlots, len(r.owners)); text != "" {
 			if r.devices[0] == model.NoDevice {
-				l.add(assess.LevelOf(model.ConditionStaleMemory), string(model.ConditionStaleMemory), model.NoDevice, text+l.elsewhere(r.ghosts))
+				l.add(assess.LevelOf(model.ConditionStaleMemory), string(model.ConditionStaleMemory), model.NoDevice, text+l.elsewhere(r.staleSlots))
 				continue
 			}
 			l.notices = append(l.notices, Notice{Level: assess.LevelOf(model.ConditionStaleMemory), Code: string(model.ConditionStaleMemory), Devices: r.devices, Text: text})
@@ -177,9 +177,9 @@ func (l *list) ghosts() {
 
 // remains says what a number of dead processes left, or nothing if they left
 // nothing.
-func (l *list) remains(list []*model.Ghost, owners int) string {
+func (l *list) remains(list []*model.StaleSlot, owners int) string {
 	var sums [model.NumPools]model.Sum
-	var last *model.Ghost
+	var last *model.StaleSlot
 	removable := false
 	for _, g := range list {
 		for p, b := range g.Bytes {
@@ -219,7 +219,7 @@ type owner struct {
 }
 
 // owners lists the dead processes, sorted.
-func owners(list []*model.Ghost) []owner {
+func owners(list []*model.StaleSlot) []owner {
 	var who []owner
 	for _, g := range list {
 		who = appendNew(who, owner{g.PID, g.Name})
@@ -231,7 +231,7 @@ func owners(list []*model.Ghost) []owner {
 }
 
 // ghostName is a dead process. When it died is not known; when it last wrote is.
-func ghostName(g *model.Ghost, now time.Time) string {
+func ghostName(g *model.StaleSlot, now time.Time) string {
 	who := strconv.Itoa(g.PID)
 	if g.Name != "" {
 		who += " " + Escape(g.Name)
@@ -244,7 +244,7 @@ func ghostName(g *model.Ghost, now time.Time) string {
 
 // Wrote says when a dead process last changed its account, which may be long
 // before it died: "wrote 3 h ago". It is empty where that is not known.
-func Wrote(g *model.Ghost, now time.Time) string {
+func Wrote(g *model.StaleSlot, now time.Time) string {
 	age := now.Sub(g.Updated)
 	if g.Updated.IsZero() || age < 0 {
 		return ""

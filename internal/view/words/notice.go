@@ -64,7 +64,7 @@ func Notes(s *model.Snapshot) []Notice {
 		l.device(&s.Devices[i])
 	}
 	l.mixedFirmware()
-	l.ghosts()
+	l.staleSlots()
 	l.openers()
 	l.doubts()
 	sorted.Stable(l.notices, func(a, b *Notice) int { return cmp.Compare(b.Level, a.Level) })

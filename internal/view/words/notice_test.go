@@ -112,19 +112,19 @@ func TestNoticesOfOneDevice(t *testing.T) {
 			"device 0: open 2 times in processes that cannot be seen from here; run ttmon on the host",
 		},
 		{"stale", func(s *model.Snapshot, _ *model.Device) {
-			s.Ghosts = []model.Ghost{{
+			s.StaleSlots = []model.StaleSlot{{
 				PID: 4242, Name: "python", Updated: now.Add(-3 * time.Hour),
 				Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(128 * mib)},
 			}}
 		}, "device 0: 128 MiB of DRAM belong to a dead process (4242 python, last wrote 3 h ago): see ttmon stale"},
 		{"stale of several", func(s *model.Snapshot, _ *model.Device) {
-			s.Ghosts = []model.Ghost{
+			s.StaleSlots = []model.StaleSlot{
 				{PID: 1, Updated: now.Add(-9 * time.Hour), Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(gib), model.L1: model.ExactBytes(mib)}},
 				{PID: 2, Name: "py\n", Updated: now.Add(-3 * time.Hour), Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(gib)}},
 			}
 		}, `device 0: 2.0 GiB of DRAM and 1.0 MiB of L1 belong to 2 dead processes (the last: 2 py\n, last wrote 3 h ago): see ttmon stale`},
 		{"one dead process on two chips", func(s *model.Snapshot, _ *model.Device) {
-			s.Ghosts = []model.Ghost{
+			s.StaleSlots = []model.StaleSlot{
 				{PID: 7, Name: "py", ChipID: 1, Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(gib)}},
 				{PID: 7, Name: "py", ChipID: 2, Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(gib)}},
 			}
@@ -160,12 +160,12 @@ func TestNoticesOfOneDevice(t *testing.T) {
 				s.Unmatched = append(s.Unmatched, model.Chip{ID: model.Value(id), Candidates: []int{0, 1}, Memory: model.Memory{
 					Pools: [model.NumPools]model.PoolUse{model.DRAM: {Used: model.ExactBytes(gib)}},
 				}})
-				s.Ghosts = append(s.Ghosts, model.Ghost{PID: 7, ChipID: id, Device: model.NoDevice, Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(gib)}})
+				s.StaleSlots = append(s.StaleSlots, model.StaleSlot{PID: 7, ChipID: id, Device: model.NoDevice, Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(gib)}})
 			}
 		}, "chips 98, 99 are among devices 0, 1, and it is not known which is which: 2.0 GiB of DRAM\n" +
 			"2.0 GiB of DRAM belong to a dead process (7): see ttmon stale (among devices 0, 1)"},
 		{"not removable", func(s *model.Snapshot, _ *model.Device) {
-			s.Ghosts = []model.Ghost{{PID: 7, Mapped: true, Bytes: model.PoolBytes{model.DRAM: model.BoundBytes(gib, model.Unsure)}}}
+			s.StaleSlots = []model.StaleSlot{{PID: 7, Mapped: true, Bytes: model.PoolBytes{model.DRAM: model.BoundBytes(gib, model.Unsure)}}}
 		}, "device 0: ~1.0 GiB of DRAM belong to a dead process (7), until those that use the chip have ended"},
 		{"simulated", func(s *model.Snapshot, _ *model.Device) { s.Simulated = true }, words.Simulated},
 	} {
@@ -219,7 +219,7 @@ func TestNoticesAreNoWall(t *testing.T) {
 		d.Memory.Tracking = model.TrackOK
 		s.Devices = append(s.Devices, d)
 		at := 31 - i // the map they come from has no order
-		s.Ghosts = append(s.Ghosts, model.Ghost{
+		s.StaleSlots = append(s.StaleSlots, model.StaleSlot{
 			Device: at, PID: 4242, Name: "python", Updated: now.Add(-2 * time.Minute),
 			Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(128 * mib)},
 		})

@@ -48,7 +48,7 @@ func cause(d *model.Device, when string) string {
 		return "unbound from the driver" + when
 	case model.OffBus:
 		return "gone from the bus" + when
-	case model.SaidGone:
+	case model.ReportedGone:
 		return "the driver says the device is gone"
 	}
 	return ""

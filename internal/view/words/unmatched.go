@@ -74,10 +74,10 @@ func withUse(text string, chips ...*model.Chip) string {
 
 // elsewhere is where something lies that lies on no device of this host, or on
 // one that cannot be told.
-func (l *list) elsewhere(list []*model.Ghost) string {
+func (l *list) elsewhere(list []*model.StaleSlot) string {
 	for i := range l.snap.Unmatched {
 		c := &l.snap.Unmatched[i]
-		if len(c.Candidates) > 0 && slices.ContainsFunc(list, func(g *model.Ghost) bool { return c.ID.Known() && g.ChipID == c.ID.V }) {
+		if len(c.Candidates) > 0 && slices.ContainsFunc(list, func(g *model.StaleSlot) bool { return c.ID.Known() && g.ChipID == c.ID.V }) {
 			return " (among " + devices(c.Candidates) + ")"
 		}
 	}

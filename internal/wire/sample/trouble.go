@@ -109,7 +109,7 @@ func Troubles() *model.Snapshot {
 	hidden := model.Process{State: model.Hidden, Devices: []model.DeviceUse{{Device: 2, OpenFDs: model.Value(2)}}}
 	s.Processes = []model.Process{hidden, exited, denied, hostile, silent, inheritor, mock}
 
-	s.Ghosts = []model.Ghost{{
+	s.StaleSlots = []model.StaleSlot{{
 		Region: "/dev/shm/tt_device_274877906947_memory", ChipID: hot.Chips[0].ID.V, Device: 3, PID: 4242, Name: "python",
 		Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(128 * MiB)}, Updated: Time.Add(-3 * time.Hour), Mapped: true,
 	}}

@@ -17,8 +17,8 @@ import (
 
 // Effects of the screen, and what answers them.
 type (
-	// Ask asks for the allocators.
-	Ask struct{}
+	// Fetch asks for the allocators.
+	Fetch struct{}
 	// Answer has them, or why not.
 	Answer struct {
 		Process *blocks.Process
@@ -41,8 +41,8 @@ type Screen struct {
 // New returns a screen that has not asked yet.
 func New(theme string) *Screen { return &Screen{theme: theme} }
 
-// Look implements tui.App.
-func (s *Screen) Look() tui.Look { return tui.Look{Theme: s.theme} }
+// Appearance implements tui.App.
+func (s *Screen) Appearance() tui.Appearance { return tui.Appearance{Theme: s.theme} }
 
 // Update implements tui.App.
 func (s *Screen) Update(e tui.Event) []tui.Effect {
@@ -52,7 +52,7 @@ func (s *Screen) Update(e tui.Event) []tui.Effect {
 	case tui.Sample, tui.Lost:
 		if !s.asking {
 			s.asking = true
-			return []tui.Effect{Ask{}}
+			return []tui.Effect{Fetch{}}
 		}
 	case Answer:
 		s.asking = false

@@ -31,7 +31,7 @@ func process(blocksOf int) *blocks.Process {
 func TestScreen(t *testing.T) {
 	s := New("mono")
 	s.Update(tui.Resize{W: 70, H: 8})
-	if got := s.Update(tui.Sample{}); !slices.Equal(got, []tui.Effect{Ask{}}) {
+	if got := s.Update(tui.Sample{}); !slices.Equal(got, []tui.Effect{Fetch{}}) {
 		t.Errorf("a sample asks %v", got)
 	}
 	if got := s.Update(tui.Sample{}); len(got) != 0 {

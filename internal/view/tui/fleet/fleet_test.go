@@ -30,15 +30,15 @@ func (e *engine) send(ev tui.Event) {
 	for _, eff := range e.s.Update(ev) {
 		e.asked = append(e.asked, eff)
 		switch q := eff.(type) {
-		case Ask:
+		case Fetch:
 			e.send(Answer{Fleet: e.fleet(), At: time.Unix(1_800_000_000, 0), Err: e.fail})
-		case AskCells:
+		case FetchCells:
 			got := Cells{Chips: map[string][]text.FleetChip{}, Err: e.fail}
 			for _, name := range q.Hosts {
 				got.Chips[name] = chips(name)
 			}
 			e.send(got)
-		case AskHost:
+		case FetchHost:
 			e.send(Host{Name: q.Name, Host: &text.FleetHost{Name: q.Name, Chips: assess.Tally{model.ConditionOK: 32}, States: chips(q.Name), Used: math.NaN()}, Err: e.fail})
 		}
 	}
@@ -112,7 +112,7 @@ func TestThousandHosts(t *testing.T) {
 	e := open(t, 1000, 140, 40)
 	e.has("1000 hosts  32000 devices  10 hung  31990 ok", "SIMULATED 1", "ChipHung ×10", "node0000", "■■■H■■■", "1 hung 1 alert", "≥32.0/1024.0 GiB")
 	for _, a := range e.asked {
-		if q, ok := a.(AskCells); ok && len(q.Hosts) > 80 {
+		if q, ok := a.(FetchCells); ok && len(q.Hosts) > 80 {
 			t.Errorf("asks for the chips of %d hosts", len(q.Hosts))
 		}
 	}
@@ -151,7 +151,7 @@ func TestOneHost(t *testing.T) {
 	e := open(t, 200, 80, 24)
 	e.keys("enter").has("node0100", "tt-galaxy-bh", "hung", "ChipHung ×1")
 	e.send(tui.Sample{})
-	if _, ok := e.asked[len(e.asked)-1].(AskHost); !ok {
+	if _, ok := e.asked[len(e.asked)-1].(FetchHost); !ok {
 		t.Errorf("the open host is not asked for again: %T", e.asked[len(e.asked)-1])
 	}
 	e.keys("esc").has("200 hosts")

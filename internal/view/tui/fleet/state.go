@@ -21,23 +21,23 @@ import (
 
 // Effects of the screen, and what answers them.
 type (
-	// Ask asks for all hosts, one line each.
-	Ask struct{}
+	// Fetch asks for all hosts, one line each.
+	Fetch struct{}
 	// Answer has them, or why not.
 	Answer struct {
 		Fleet *text.Fleet
 		At    time.Time
 		Err   error
 	}
-	// AskCells asks for the chips of some hosts.
-	AskCells struct{ Hosts []string }
+	// FetchCells asks for the chips of some hosts.
+	FetchCells struct{ Hosts []string }
 	// Cells has them by host, or why not.
 	Cells struct {
 		Chips map[string][]text.FleetChip
 		Err   error
 	}
-	// AskHost asks for one host, chip by chip.
-	AskHost struct{ Name string }
+	// FetchHost asks for one host, chip by chip.
+	FetchHost struct{ Name string }
 	// Host has it, or why not.
 	Host struct {
 		Name string
@@ -83,9 +83,9 @@ type Screen struct {
 // New returns a screen that has not asked yet.
 func New(o Options) *Screen { return &Screen{o: o, open: o.Host, chips: map[string][]text.FleetChip{}} }
 
-// Look implements tui.App.
-func (s *Screen) Look() tui.Look {
-	return tui.Look{Theme: s.o.Theme, Mouse: s.o.Mouse, Round: s.o.Round}
+// Appearance implements tui.App.
+func (s *Screen) Appearance() tui.Appearance {
+	return tui.Appearance{Theme: s.o.Theme, Mouse: s.o.Mouse, Round: s.o.Round}
 }
 
 // Update implements tui.App.
@@ -128,11 +128,11 @@ func (s *Screen) Update(ev tui.Event) []tui.Effect {
 func (s *Screen) refresh() (out []tui.Effect) {
 	if !s.asking.fleet {
 		s.asking.fleet = true
-		out = append(out, Ask{})
+		out = append(out, Fetch{})
 	}
 	if s.open != "" && !s.asking.host {
 		s.asking.host = true
-		out = append(out, AskHost{s.open})
+		out = append(out, FetchHost{s.open})
 	}
 	return out
 }
@@ -173,7 +173,7 @@ func (s *Screen) want() []tui.Effect {
 		return nil
 	}
 	s.asking.cells = true
-	return []tui.Effect{AskCells{names}}
+	return []tui.Effect{FetchCells{names}}
 }
 
 // inView are the hosts that are drawn, and a screen more, for scrolling.
@@ -228,7 +228,7 @@ func (s *Screen) enter() []tui.Effect {
 	}
 	s.open, s.one, s.rows = s.hosts[s.list.Sel].Name, nil, widget.List{}
 	s.asking.host = true
-	return []tui.Effect{AskHost{s.open}}
+	return []tui.Effect{FetchHost{s.open}}
 }
 
 // back goes out by one; false when it is outermost already.

@@ -66,7 +66,7 @@ func (s *State) drawWho(h *widget.Hits, area cells.Area, c chip, list []holder) 
 	x := head.Put(1, 0, "── who holds "+words.PoolName(s.pool)+" ", cells.Faint)
 	head.HLine(x, 0, head.W-x-1, cells.Faint)
 	rest, others := unattributed(c, list, s.pool)
-	dead := ghosts(s.shown, c)
+	dead := staleSlots(s.shown, c)
 	s.who.N = len(list) + len(dead)
 	if others {
 		s.who.N++
@@ -186,7 +186,7 @@ func since(t, now time.Time) string {
 	return t.Local().Format("Jan 2 15:04")
 }
 
-func (s *State) drawGhost(row cells.Area, g *model.Ghost) {
+func (s *State) drawGhost(row cells.Area, g *model.StaleSlot) {
 	end := s.amountAt(row)
 	row.Put(1, 0, words.Truncate(fmt.Sprintf("(dead) %d %s", g.PID, words.Escape(g.Name)), end-words.FigureWidth-2), cells.Warn)
 	row.PutRight(end, 0, words.FigureColumn(g.Bytes[s.pool]), cells.Warn)

@@ -104,11 +104,11 @@ func heldOn(u *model.DeviceUse, c chip) (model.PoolBytes, bool) {
 	return u.Memory, len(c.dev.Chips) == 1 || len(u.Chips) == 0 && c.i == 0
 }
 
-// ghosts lists what dead processes left on a chip.
-func ghosts(s *model.Snapshot, c chip) []*model.Ghost {
-	var out []*model.Ghost
-	for i := range s.Ghosts {
-		g := &s.Ghosts[i]
+// staleSlots lists what dead processes left on a chip.
+func staleSlots(s *model.Snapshot, c chip) []*model.StaleSlot {
+	var out []*model.StaleSlot
+	for i := range s.StaleSlots {
+		g := &s.StaleSlots[i]
 		if id := c.data().ID; g.Device == c.dev.Index && (!id.Known() || g.ChipID == id.V || len(c.dev.Chips) == 1) {
 			out = append(out, g)
 		}

@@ -215,7 +215,7 @@ func (s *State) footer() []widget.Binding {
 	return s.around.Leaves(out)
 }
 
-// Surround tells of a screen around this one.
+// Surround sets the screen around this one.
 func (s *State) Surround(a widget.Around) { s.around = a }
 
 func (s *State) helpLines() []widget.HelpLine {

@@ -79,9 +79,9 @@ func New(o Options) *State {
 	return s
 }
 
-// Look implements tui.App.
-func (s *State) Look() tui.Look {
-	return tui.Look{Theme: s.o.Config.Display.Theme, Mouse: s.o.Config.Display.Mouse, Round: s.o.Config.Display.Corners == "round"}
+// Appearance implements tui.App.
+func (s *State) Appearance() tui.Appearance {
+	return tui.Appearance{Theme: s.o.Config.Display.Theme, Mouse: s.o.Config.Display.Mouse, Round: s.o.Config.Display.Corners == "round"}
 }
 
 // Update implements tui.App.

@@ -62,12 +62,12 @@ func idOf(o *text.Op) rowID {
 // New returns a screen without a snapshot.
 func New(o Options) *Screen { return &Screen{o: o, which: o.Which} }
 
-// Look implements tui.App.
-func (s *Screen) Look() tui.Look {
-	return tui.Look{Theme: s.o.Theme, Mouse: s.o.Mouse, Round: s.o.Round}
+// Appearance implements tui.App.
+func (s *Screen) Appearance() tui.Appearance {
+	return tui.Appearance{Theme: s.o.Theme, Mouse: s.o.Mouse, Round: s.o.Round}
 }
 
-// Surround tells of a screen around this one.
+// Surround sets the screen around this one.
 func (s *Screen) Surround(a widget.Around) { s.around = a }
 
 // Update implements tui.App.

@@ -14,7 +14,7 @@ import (
 func Capture(text string, w, h int, fg, bg int32) *Screen {
 	s := &Screen{W: w, H: h, FG: fg, BG: bg, Cells: make([]Cell, w*h)}
 	for i := range s.Cells {
-		s.Cells[i] = Cell{Rune: ' ', Look: Look{FG: fg, BG: bg}}
+		s.Cells[i] = Cell{Rune: ' ', Style: Style{FG: fg, BG: bg}}
 	}
 	pen := pen{fg: theme.Default, bg: theme.Default}
 	for y, line := range strings.Split(text, "\n") {
@@ -43,9 +43,9 @@ func captureLine(s *Screen, y int, line string, pen *pen) {
 		if width == 0 || runes[0] < ' ' || x+width > s.W {
 			continue
 		}
-		s.Cells[y*s.W+x] = Cell{Rune: runes[0], More: string(runes[1:]), Look: pen.attributes(s)}
+		s.Cells[y*s.W+x] = Cell{Rune: runes[0], More: string(runes[1:]), Style: pen.attributes(s)}
 		for i := 1; i < width; i++ {
-			s.Cells[y*s.W+x+i] = Cell{Look: pen.attributes(s)}
+			s.Cells[y*s.W+x+i] = Cell{Style: pen.attributes(s)}
 		}
 		x += width
 	}
@@ -57,8 +57,8 @@ type pen struct {
 	bold, dim, underline, reverse bool
 }
 
-func (p *pen) attributes(s *Screen) Look {
-	l := Look{FG: exact(p.fg, s.FG), BG: exact(p.bg, s.BG), Bold: p.bold, Dim: p.dim, Underline: p.underline}
+func (p *pen) attributes(s *Screen) Style {
+	l := Style{FG: exact(p.fg, s.FG), BG: exact(p.bg, s.BG), Bold: p.bold, Dim: p.dim, Underline: p.underline}
 	if p.reverse {
 		l.FG, l.BG = l.BG, l.FG
 	}

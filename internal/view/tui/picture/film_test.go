@@ -23,14 +23,14 @@ func wellFormed(t *testing.T, svg []byte) {
 
 func TestCapture(t *testing.T) {
 	s := Capture("a\x1b[1;31mb\x1b[0m日\x1b[38;2;1;2;3;48;5;16mc\x1b[7md\x1b[m\ne\x1b[999mf\nout of sight", 8, 2, 0xd0d0d0, 0x101010)
-	plain := Look{FG: 0xd0d0d0, BG: 0x101010}
+	plain := Style{FG: 0xd0d0d0, BG: 0x101010}
 	for i, want := range []Cell{
 		{'a', "", plain},
-		{'b', "", Look{FG: basic[1], BG: 0x101010, Bold: true}},
+		{'b', "", Style{FG: basic[1], BG: 0x101010, Bold: true}},
 		{'日', "", plain},
 		{0, "", plain},
-		{'c', "", Look{FG: 0x010203, BG: 0}},
-		{'d', "", Look{FG: 0, BG: 0x010203}},
+		{'c', "", Style{FG: 0x010203, BG: 0}},
+		{'d', "", Style{FG: 0, BG: 0x010203}},
 		{' ', "", plain},
 		{' ', "", plain},
 		{'e', "", plain},

@@ -31,17 +31,17 @@ var basic = [16]int32{
 	0x6b7380, 0xff7b86, 0xa5e075, 0xf2cf66, 0x76b8ff, 0xdf9cf0, 0x6fdbe8, 0xffffff,
 }
 
-// Look is how a cell is drawn, in the colours of a screen.
-type Look struct {
+// Style is how a cell is drawn, in the colours of a screen.
+type Style struct {
 	FG, BG               int32
 	Bold, Dim, Underline bool
 }
 
 // Cell is one place of a screen. The cell right of a wide character has Rune 0.
 type Cell struct {
-	Rune rune
-	More string // combining characters after Rune
-	Look Look
+	Rune  rune
+	More  string // combining characters after Rune
+	Style Style
 }
 
 // Screen is what a terminal shows.
@@ -98,9 +98,9 @@ func ofGrid(g *cells.Grid, t *theme.Theme) *Screen {
 	return s
 }
 
-func lookOf(c cells.Cell, t *theme.Theme, terminal *Screen) Look {
+func lookOf(c cells.Cell, t *theme.Theme, terminal *Screen) Style {
 	s := t.Styles[c.Style]
-	l := Look{FG: exact(s.FG, terminal.FG), BG: exact(s.BG, terminal.BG), Bold: s.Bold, Dim: s.Dim, Underline: s.Underline}
+	l := Style{FG: exact(s.FG, terminal.FG), BG: exact(s.BG, terminal.BG), Bold: s.Bold, Dim: s.Dim, Underline: s.Underline}
 	if c.Tint > 0 {
 		l.BG = exact(t.Tints[c.Tint-1], l.BG)
 	}
@@ -156,8 +156,8 @@ func (p *painter) row(y int) {
 func (p *painter) backgrounds(y int) {
 	s := p.screen
 	for x := 0; x < s.W; {
-		from, bg := x, s.at(x, y).Look.BG
-		for x < s.W && s.at(x, y).Look.BG == bg {
+		from, bg := x, s.at(x, y).Style.BG
+		for x < s.W && s.at(x, y).Style.BG == bg {
 			x++
 		}
 		if bg != s.BG {
@@ -172,17 +172,17 @@ func (p *painter) run(x, y int) int {
 	switch k := kindOf(c.Rune); k {
 	case letter:
 	case shade:
-		n := p.while(x, y, func(next Cell) bool { return next.Rune == c.Rune && next.Look == c.Look })
-		p.rect(float64(x), 0, float64(n), 1, c.Look.FG, shades[c.Rune])
+		n := p.while(x, y, func(next Cell) bool { return next.Rune == c.Rune && next.Style == c.Style })
+		p.rect(float64(x), 0, float64(n), 1, c.Style.FG, shades[c.Rune])
 		return n
 	default:
-		n := p.while(x, y, func(next Cell) bool { return kindOf(next.Rune) == k && next.Look == c.Look })
-		p.shapes(k, x, y, n, c.Look.FG)
+		n := p.while(x, y, func(next Cell) bool { return kindOf(next.Rune) == k && next.Style == c.Style })
+		p.shapes(k, x, y, n, c.Style.FG)
 		return n
 	}
 	text := ""
 	n := p.while(x, y, func(next Cell) bool {
-		if next.Look != c.Look || kindOf(next.Rune) != letter {
+		if next.Style != c.Style || kindOf(next.Rune) != letter {
 			return false
 		}
 		if next.Rune != 0 {
@@ -190,7 +190,7 @@ func (p *painter) run(x, y int) int {
 		}
 		return true
 	})
-	p.text(x, n, text, c.Look)
+	p.text(x, n, text, c.Style)
 	return n
 }
 
@@ -215,7 +215,7 @@ func (p *painter) rect(x, y, w, h float64, fill int32, opacity float64) {
 	p.buf.WriteString("/>\n")
 }
 
-func (p *painter) text(x, w int, text string, l Look) {
+func (p *painter) text(x, w int, text string, l Style) {
 	if blank(text) {
 		return
 	}

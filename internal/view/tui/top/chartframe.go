@@ -69,7 +69,7 @@ func (s *State) newest(b []history.Bucket, step time.Duration, unit metric.Form)
 	if !ok {
 		return words.Nothing
 	}
-	text := words.Mark(last.Bound) + unit.Say(float64(last.Last), s.scale())
+	text := words.Mark(last.Bound) + unit.Format(float64(last.Last), s.scale())
 	if age > 0 {
 		text = words.Nothing + " (" + text + ", " + spanName(age) + " ago)"
 	}

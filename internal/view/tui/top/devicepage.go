@@ -129,10 +129,10 @@ func chipEntries(snap *model.Snapshot, d *model.Device, scale words.Scale) []wid
 // remoteSensors is what the vendor's exporter read of a chip behind Ethernet.
 func remoteSensors(c *model.Chip, scale words.Scale) (text string) {
 	if c.Temperature.Known() {
-		text += ", " + metric.Celsius.Say(c.Temperature.V, scale)
+		text += ", " + metric.Celsius.Format(c.Temperature.V, scale)
 	}
 	if c.Power.Known() {
-		text += ", " + metric.Watts.Say(c.Power.V, scale)
+		text += ", " + metric.Watts.Format(c.Power.V, scale)
 	}
 	if text != "" {
 		text += " (" + words.Escape(string(c.SensorsFrom)) + ")"

@@ -20,7 +20,7 @@ func (h *help) draw(s *State, screen cells.Area) {
 	h.box.Draw(&s.hits, screen, s.helpLines(), func() { s.dialog = nil })
 }
 
-// Surround tells of a screen around this one.
+// Surround sets the screen around this one.
 func (s *State) Surround(a widget.Around) { s.around = a }
 
 func (s *State) helpLines() []widget.HelpLine {

@@ -131,9 +131,9 @@ func New(o Options) (*State, error) {
 	return s, nil
 }
 
-// Look implements tui.App.
-func (s *State) Look() tui.Look {
-	return tui.Look{Theme: s.cfg.Display.Theme, Mouse: s.cfg.Display.Mouse, Round: s.cfg.Display.Corners == "round"}
+// Appearance implements tui.App.
+func (s *State) Appearance() tui.Appearance {
+	return tui.Appearance{Theme: s.cfg.Display.Theme, Mouse: s.cfg.Display.Mouse, Round: s.cfg.Display.Corners == "round"}
 }
 
 // Update implements tui.App.

@@ -147,7 +147,7 @@ func trouble(s *model.Snapshot, n int, now time.Time) {
 		r.State = model.StateResetting
 		gone(r, model.Resetting)
 	}
-	s.Ghosts = []model.Ghost{{
+	s.StaleSlots = []model.StaleSlot{{
 		Region: "/dev/shm/tt_device_1_memory", ChipID: 9956278468, Device: min(2, n-1), PID: 4242, Name: "python",
 		Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(128 * mib)}, Updated: now.Add(-3 * time.Hour),
 	}}
@@ -252,7 +252,7 @@ func share(s *model.Snapshot) {
 			d.Memory.Pools[p].Used = used.Bytes()
 		}
 	}
-	for _, g := range s.Ghosts {
+	for _, g := range s.StaleSlots {
 		s.Devices[g.Device].Memory.Stale = g.Bytes[model.DRAM]
 		s.Devices[g.Device].Chips[0].Memory.Stale = g.Bytes[model.DRAM]
 	}

@@ -17,9 +17,9 @@ import (
 func Present(list []runs.Run) {
 	for i := range list {
 		x := &list[i]
-		x.End.Text, x.Failed, x.Said = End(x), x.End.Failed(), Say(x)
+		x.End.Text, x.Failed, x.Formatted = End(x), x.End.Failed(), Format(x)
 		for k := range x.Devices {
-			x.Devices[k].Said = SayDevice(&x.Devices[k], words.Celsius)
+			x.Devices[k].Formatted = FormatDevice(&x.Devices[k], words.Celsius)
 		}
 		for k := range x.Left {
 			x.Left[k].Text = Left(&runs.Run{Left: x.Left[k : k+1]})
@@ -52,16 +52,16 @@ func JobEnd(j *jobs.Job) string {
 	return words.Count(len(j.Runs), "run")
 }
 
-// Say is a run in words.
-func Say(r *runs.Run) *runs.Said {
-	return &runs.Said{
+// Format writes a run in words.
+func Format(r *runs.Run) *runs.Formatted {
+	return &runs.Formatted{
 		Took: words.Duration(r.Took()), User: User(r), Reach: Reach(r), Job: Job(r), Devices: Devices(r), PeakDRAM: words.Figure(r.Pool(model.DRAM).PeakBytes()),
 		Energy: Energy(r), Activity: Activity(r), Busy: Busy(r), Command: Command(r), Failures: Failures(r),
 	}
 }
 
-// SayDevice is what a run took of a device, in words.
-func SayDevice(d *runs.Device, scale words.Scale) *runs.SaidDevice {
+// FormatDevice writes in words what a run took of a device.
+func FormatDevice(d *runs.Device, scale words.Scale) *runs.FormattedDevice {
 	missing := words.Missing(model.Absent)
 	mean := func(s *runs.Stat, say func(float64) string) string {
 		if s == nil || s.Seconds == 0 {
@@ -76,9 +76,9 @@ func SayDevice(d *runs.Device, scale words.Scale) *runs.SaidDevice {
 		return say(s.Max)
 	}
 	form := func(f metric.Form) func(float64) string {
-		return func(v float64) string { return f.Say(v, scale) }
+		return func(v float64) string { return f.Format(v, scale) }
 	}
-	x := &runs.SaidDevice{
+	x := &runs.FormattedDevice{
 		Open: seconds(d.Open), Power: mean(d.Power, form(metric.Watts)), PowerMax: most(d.Power, form(metric.Watts)), Energy: missing,
 		Hottest: most(d.Temperature, form(metric.Celsius)), Clock: mean(d.Clock, form(metric.Megahertz)), Activity: mean(d.Activity, form(metric.Estimate)), Busy: DeviceBusy(d), To: missing, From: missing, Trouble: Trouble(d),
 	}

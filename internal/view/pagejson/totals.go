@@ -1,4 +1,4 @@
-package said
+package pagejson
 
 import (
 	"github.com/ttmon/ttmon/internal/assess"

@@ -1,4 +1,4 @@
-package said
+package pagejson
 
 import (
 	"math"
@@ -18,7 +18,7 @@ type Value struct {
 	Why   string   `json:"why,omitempty"`   // there is none
 }
 
-// value is what is said of one field.
+// value is the text of one field.
 func value(s *metric.Shown) Value {
 	v := Value{Text: s.Text(), Of: s.Of()}
 	if ratio, ok := s.Ratio(); ok {

@@ -1,4 +1,4 @@
-package said
+package pagejson
 
 import (
 	"encoding/json"

@@ -10,10 +10,10 @@ import (
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
-// Askers say for the blocks of call sites which line of the program asked for
+// CallSites return for a block which line of the program asked for
 // them, by tag and by the line that tells it from the others, and for which
 // tensor. A function is nil where nothing is known.
-func Askers(sites []runreport.Site) (place, tensor func(blocks.Block) string) {
+func CallSites(sites []runreport.Site) (place, tensor func(blocks.Block) string) {
 	stacks := make([][]ledgerfile.Frame, len(sites))
 	for i := range sites {
 		stacks[i] = sites[i].Stack
@@ -21,7 +21,7 @@ func Askers(sites []runreport.Site) (place, tensor func(blocks.Block) string) {
 	names, tensors := map[uint32]string{}, map[uint32]string{}
 	for i, line := range callsite.Lines(stacks) {
 		s := &sites[i]
-		if name := Asker(s.Tag, line); name != "" {
+		if name := CallSite(s.Tag, line); name != "" {
 			names[uint32(s.Number)] = name
 		}
 		if s.Tensor != "" {
@@ -31,9 +31,9 @@ func Askers(sites []runreport.Site) (place, tensor func(blocks.Block) string) {
 	return bySite(names), bySite(tensors)
 }
 
-// Asker names a line of a program and its tag, as far as they are known:
+// CallSite names a line of a program and its tag, as far as they are known:
 // "weights model.py:88 load".
-func Asker(tag string, line ledgerfile.Frame) string {
+func CallSite(tag string, line ledgerfile.Frame) string {
 	name := words.Escape(tag)
 	if line != (ledgerfile.Frame{}) {
 		name += " " + words.Escape(callsite.Name(line)) + " " + words.Escape(line.Function)

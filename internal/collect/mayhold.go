@@ -60,7 +60,7 @@ type opening struct {
 	used         bool
 }
 
-// openingAge is how long an answer is believed.
+// openingAge is how long an answer stays valid.
 const openingAge = 5 * time.Second
 
 // opensNot reports whether it is certain that a process does not have a device open.

@@ -25,7 +25,7 @@ func (d *ttmond) streamed() *api.Stream {
 	return &api.Stream{Events: d.backlog.Events, State: d.state, Instance: d.instance}
 }
 
-// state is what followers are told with each snapshot.
+// state is what followers receive with each snapshot.
 func (d *ttmond) state() stream.State {
 	return stream.State{
 		Interval: time.Duration(d.collector.interval.Load()).Seconds(), Hiding: stream.Hiding(d.hiding.get()), Self: d.selfMetrics(),

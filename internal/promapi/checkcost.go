@@ -10,9 +10,9 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// afford refuses a question that would take more memory or time than one may:
+// checkCost refuses a question that would take more memory or time than one may:
 // by its text, by its shape, and by how many series it is about.
-func afford(ctx context.Context, q storage.Queryable, text string, w Window) error {
+func checkCost(ctx context.Context, q storage.Queryable, text string, w Window) error {
 	if err := checkText(text); err != nil {
 		return bad("query", err)
 	}

@@ -6,10 +6,10 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// Place says which devices of a host the chips are, whose process it was, and
-// which others had memory of the chips, as a snapshot of that time has it.
-func (r *Record) Place(s *model.Snapshot) {
-	r.PlaceChips(s)
+// FillFrom adds from a snapshot of that time which devices the chips are, who ran the
+// process, and which other processes had memory of the chips.
+func (r *Record) FillFrom(s *model.Snapshot) {
+	r.ResolveChips(s)
 	for i := range s.Processes {
 		p := &s.Processes[i]
 		if p.PID == r.Process.PID && (r.Process.Start == 0 || p.StartTicks == r.Process.Start) {
@@ -21,9 +21,8 @@ func (r *Record) Place(s *model.Snapshot) {
 	slices.SortFunc(r.Others, func(a, b Other) int { return a.PID - b.PID })
 }
 
-// PlaceChips says which devices of a host the chips are, and reports whether that
-// is known of all.
-func (r *Record) PlaceChips(s *model.Snapshot) bool {
+// ResolveChips finds the devices of the chips, and reports whether all are known.
+func (r *Record) ResolveChips(s *model.Snapshot) bool {
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		for _, chip := range d.Chips {
@@ -36,15 +35,15 @@ func (r *Record) PlaceChips(s *model.Snapshot) bool {
 			}
 		}
 	}
-	return r.Placed()
+	return r.ChipsResolved()
 }
 
-// Placed reports whether it is known which devices the chips are.
-func (r *Record) Placed() bool {
+// ChipsResolved reports whether the devices of all chips are known.
+func (r *Record) ChipsResolved() bool {
 	return !slices.ContainsFunc(r.Chips, func(c Chip) bool { return c.Device == nil })
 }
 
-// Identify takes over what is known of the process.
+// Identify copies what the snapshot has of the process.
 func (q *Process) Identify(p *model.Process) {
 	q.Start = p.StartTicks
 	if uid, ok := p.UID.Get(); ok && q.UID < 0 {

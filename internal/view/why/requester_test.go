@@ -7,9 +7,9 @@ import (
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
-// TestAsker: a small function that makes all buffers is not named as the one that
+// TestRequester: a small function that makes all buffers is not named as the one that
 // asked; a line that asked before from another place of the same function is.
-func TestAsker(t *testing.T) {
+func TestRequester(t *testing.T) {
 	frame := func(line int, function string) ledgerfile.Frame {
 		return ledgerfile.Frame{File: "/a/serve.py", Line: line, Function: function}
 	}
@@ -30,7 +30,7 @@ func TestAsker(t *testing.T) {
 			for i, s := range tt.held {
 				r.Sites = append(r.Sites, failure.Site{Number: uint32(i + 1), Stack: s})
 			}
-			line, function := Asker(r)
+			line, function := Requester(r)
 			if line+" "+function != tt.want || around(r) != tt.around {
 				t.Errorf("%s %s, %q", line, function, around(r))
 			}

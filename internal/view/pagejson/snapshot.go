@@ -1,10 +1,10 @@
-// Package said is a snapshot in words for a client that draws it elsewhere: the page
+// Package pagejson is a snapshot in words for a client that draws it elsewhere: the page
 // in a browser. Every figure with its mark, every reason as a sentence, sums
 // with their bounds, exactly as ttmon says them in a terminal, so that the page
 // lays out and does not reword.
 //
 // It is a view: it reads snapshots. internal/api sends it beside each.
-package said
+package pagejson
 
 import (
 	"slices"

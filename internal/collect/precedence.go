@@ -21,9 +21,9 @@ type Allocators struct {
 	Ledger *track.Process
 }
 
-// Believe chooses among what sources know of the allocators of one process, by
+// Best chooses among what sources know of the allocators of one process, by
 // the rule of the join; ok is false for an empty list.
-func Believe(list ...Allocators) (best Allocators, ok bool) {
+func Best(list ...Allocators) (best Allocators, ok bool) {
 	for _, a := range list {
 		if !ok || claim.Rank(a.Source, !a.Process.Complete()) < claim.Rank(best.Source, !best.Process.Complete()) {
 			best, ok = a, true
@@ -60,7 +60,7 @@ func (c *Collector) Blocks(pid int) (Allocators, bool) {
 			list = append(list, a)
 		}
 	}
-	return Believe(list...)
+	return Best(list...)
 }
 
 // choose decides which source speaks for a process. Where another one knows a

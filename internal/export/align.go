@@ -8,10 +8,10 @@ import (
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-// Lay puts a trace of tt-metal on the clock of a recording. Each of its clocks is
+// Align puts a trace of tt-metal on the clock of a recording. Each of its clocks is
 // laid so that its first event is at start; where that is not given, so that its
 // last one is when the file was written. how is how that was done, for people.
-func Lay(trace *metaltrace.Trace, start time.Time) (list []Slice, how string) {
+func Align(trace *metaltrace.Trace, start time.Time) (list []Slice, how string) {
 	first, last := map[string]int64{}, map[string]int64{}
 	for i := range trace.Slices {
 		s := &trace.Slices[i]
