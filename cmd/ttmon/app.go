@@ -22,17 +22,17 @@ import (
 // commands share.
 type app struct {
 	console.Console
-	where    host.Options // which host is shown
-	official bool         // called by the name tt-smi
-	nvtop    bool         // called by the name tt-nvtop
-	version  bool         // print it and exit
+	where   host.Options // which host is shown
+	ttSMI   bool         // called as tt-smi: Tenstorrent's flags
+	ttNvtop bool         // called as tt-nvtop: nvtop's flags
+	version bool         // print it and exit
 
-	recorded *replay.Recording // what is shown instead of this host; nil: nothing
-	noted    bool              // who keeps runs here, on standard error
+	recorded  *replay.Recording // what is shown instead of this host; nil: nothing
+	runsNoted bool              // the user knows that these are only runs of ttmon top
 }
 
-// commandOf is the command that the program runs when it is called by another
-// name, which is a symbolic link that a user made on purpose; "" if it is not.
+// commandOf returns the command that a symbolic link with another name stands for;
+// "": none. Users make such links on purpose.
 func commandOf(name string) string {
 	switch filepath.Base(name) {
 	case "tt-smi":
@@ -43,19 +43,18 @@ func commandOf(name string) string {
 	return ""
 }
 
-// run is the program: it takes the whole command line and returns the exit
-// code.
+// run executes a command line and returns the exit code.
 func (a *app) run(argv []string) int {
 	args := argv[1:]
 	if command := commandOf(argv[0]); command != "" {
-		a.official, a.nvtop = command == "smi", command == "top"
-		args = called(command, args)
+		a.ttSMI, a.ttNvtop = command == "smi", command == "top"
+		args = insertCommand(command, args)
 	}
-	root := newRoot(a, onlyOne(args))
-	if asksToComplete(args) {
-		a.complete(root) // for the shell alone: it takes its time
+	root := newRoot(a, commandIn(args))
+	if isCompletion(args) { // only then: it slows the start
+		a.registerCompletions(root)
 	}
-	root.SetArgs(normalize(args, a.official))
+	root.SetArgs(normalize(args, a.ttSMI))
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
 	cmd, err := root.ExecuteContextC(context.Background())
@@ -68,45 +67,45 @@ func (a *app) run(argv []string) int {
 	code := exit.Internal
 	if e, ok := errors.AsType[*exit.Error](err); ok {
 		code = e.Code
-		if e.Err == nil { // said already, by what was printed
+		if e.Err == nil { // the output says what is wrong
 			return code
 		}
 	}
 	name := "ttmon"
-	if a.official {
+	if a.ttSMI {
 		name = "tt-smi"
 	}
 	fmt.Fprintf(a.Stderr, "%s: %s\n", name, words.Escape(err.Error()))
 	return code
 }
 
-// called is the command line of a user who called one command by a name of
-// its own. A shell that completes asks first.
-func called(command string, args []string) []string {
-	if asksToComplete(args) {
+// insertCommand adds the command that the program's name stands for. A request for
+// completions stays in front.
+func insertCommand(command string, args []string) []string {
+	if isCompletion(args) {
 		return append([]string{args[0], command}, args[1:]...)
 	}
 	return append([]string{command}, args...)
 }
 
-// asksToComplete reports whether it is a shell that asks.
-func asksToComplete(args []string) bool {
+// isCompletion reports whether a shell asks for completions.
+func isCompletion(args []string) bool {
 	return len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd)
 }
 
-// newApp is a run of the program that prints to these files.
+// newApp makes a run of the program that prints to these files.
 func newApp(stdout, stderr *os.File, getenv func(string) string) *app {
 	warn := func(err error) { fmt.Fprintf(stderr, "ttmon: %s\n", words.Escape(err.Error())) }
 	return &app{Console: console.Console{Stdout: stdout, Stderr: stderr, Getenv: getenv}, where: host.Options{Getenv: getenv, Warn: warn}}
 }
 
-// command is one of ttmon's, not made yet.
+// command is a name and how to make the command: see commandIn.
 type command struct {
 	name string
 	make func(*app) *cobra.Command
 }
 
-// commands are all of them, in the order of the help.
+// commands lists all commands, in the order of the help.
 func commands() []command {
 	return []command{
 		{"smi", newSMI},
@@ -139,19 +138,20 @@ func commands() []command {
 	}
 }
 
-// completion is the command whose answer depends on all others.
+// completion is the command whose output depends on all others.
 const completion = "completion"
 
-// onlyOne is the command that a command line begins with; "" where that is none,
-// or one that has to know the others. Making them all costs a third of a start.
-func onlyOne(args []string) string {
+// commandIn returns the command that a command line begins with, so that newRoot makes
+// only that one: making all takes a third of the start. "": make all, because there is
+// no such command, or because it needs the others.
+func commandIn(args []string) string {
 	if len(args) == 0 || args[0] == completion || !slices.ContainsFunc(commands(), func(c command) bool { return c.name == args[0] }) {
 		return ""
 	}
 	return args[0]
 }
 
-// newRoot makes the tree of commands, or the part of it with only one of them.
+// newRoot makes the tree of commands, or, unless only is empty, of that one.
 func newRoot(a *app, only string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "ttmon",

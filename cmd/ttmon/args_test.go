@@ -97,7 +97,7 @@ func FuzzCommandLine(f *testing.F) {
 			return // reads the host
 		}
 		a := newApp(null, null, func(string) string { return "" })
-		a.official = official
+		a.ttSMI = official
 		root := newRoot(a, "")
 		clidocs.Walk(root, func(cmd *cobra.Command) {
 			if cmd.RunE != nil {

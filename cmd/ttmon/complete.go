@@ -37,7 +37,7 @@ With --alias it is for one of the other names of ttmon (tt-smi, tt-nvtop).`,
 				if commandOf(alias) == "" {
 					return exit.Usage("--alias=%s: one of tt-smi, tt-nvtop", alias)
 				}
-				root.Use = alias // the shell asks by that name
+				root.Use = alias // the script calls the program by that name
 			}
 			switch args[0] {
 			case "bash":
@@ -54,9 +54,9 @@ With --alias it is for one of the other names of ttmon (tt-smi, tt-nvtop).`,
 	return cmd
 }
 
-// complete offers the values of flags to the shell, in every command that has
-// the flag.
-func (a *app) complete(cmd *cobra.Command) {
+// registerCompletions offers the values of flags to the shell, in every command that
+// has the flag.
+func (a *app) registerCompletions(cmd *cobra.Command) {
 	devices := func() []string { return metric.Names(metric.Devices()) }
 	apps := func() []string { return metric.Names(metric.Apps()) }
 	for flag, values := range map[string]func() []string{
@@ -67,16 +67,16 @@ func (a *app) complete(cmd *cobra.Command) {
 		"color": func() []string { return []string{"auto", "always", "never"} },
 	} {
 		if cmd.LocalFlags().Lookup(flag) != nil {
-			_ = cmd.RegisterFlagCompletionFunc(flag, list(values))
+			_ = cmd.RegisterFlagCompletionFunc(flag, completeList(values))
 		}
 	}
 	for _, c := range cmd.Commands() {
-		a.complete(c)
+		a.registerCompletions(c)
 	}
 }
 
-// list completes the last part of a list with commas.
-func list(values func() []string) cobra.CompletionFunc {
+// completeList completes the last item of a list that is separated by commas.
+func completeList(values func() []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		before := typed[:strings.LastIndexByte(typed, ',')+1] // what is already in the list
 		var out []string
@@ -92,7 +92,7 @@ func list(values func() []string) cobra.CompletionFunc {
 // deviceNames lists what -i understands, for completion.
 func (a *app) deviceNames() []string {
 	where := a.where
-	where.Warn = nil // a shell asks
+	where.Warn = nil // a warning would end up in the line that the user types
 	h, err := host.Open(where)
 	if err != nil {
 		return nil

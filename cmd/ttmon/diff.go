@@ -65,17 +65,16 @@ cannot be checked; 6 no such run, or no program in a recording.`,
 }
 
 func (d *diffCmd) run(args []string) error {
-	switch {
-	case len(args) == 1 && isRun(args[0]), len(args) == 2:
+	if len(args) == 2 || len(args) == 1 && isRun(args[0]) {
 		return d.compareRuns(args)
 	}
 	return exit.Usage("need two runs or recordings, or one run: ttmon diff A B, ttmon diff r318")
 }
 
-// splitMoment parts FILE@MOMENT.
+// splitMoment splits FILE@MOMENT, unless there is a file of that name.
 func splitMoment(arg string) (file, moment string) {
 	if n := strings.LastIndexByte(arg, '@'); n >= 0 {
-		if _, err := os.Stat(arg); err != nil { // no file is called that
+		if _, err := os.Stat(arg); err != nil {
 			return arg[:n], arg[n+1:]
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -24,16 +23,14 @@ import (
 	"github.com/ttmon/ttmon/internal/view/text"
 )
 
-// isRun reports whether an argument names a run, and no file.
+// isRun reports whether an argument names a run: r318. A file of that name takes
+// precedence.
 func isRun(arg string) bool {
-	if !strings.HasPrefix(arg, "r") {
+	if _, ok := runs.ParseID(arg); !ok || !strings.HasPrefix(arg, "r") {
 		return false
 	}
-	_, ok := runs.ParseID(arg)
-	if _, err := os.Stat(arg); err == nil {
-		return false
-	}
-	return ok
+	_, err := os.Stat(arg)
+	return err != nil
 }
 
 // compareRuns compares two runs, a run and the program of a recording, or a run and
@@ -45,44 +42,57 @@ func (d *diffCmd) compareRuns(args []string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	sides := make([]*compare.Side, 2)
-	if len(args) == 1 {
-		b, err := d.findRun(ctx, args[0])
-		if err != nil {
-			return err
-		}
-		sides[0], err = compare.Usual(&b, func(q runs.Query) ([]runs.Run, error) {
-			answer, err := d.findRuns(ctx, q)
-			if err != nil {
-				return nil, err
-			}
-			return answer.Runs, nil
-		})
-		if errors.Is(err, compare.ErrFirst) {
-			err = exit.With(exit.NoDevice, "%w", err)
-		}
-		if err != nil {
-			return err
-		}
-		sides[1], _ = compare.NewSide(args[0], b)
-	} else {
-		for _, i := range []int{1, 0} { // A is chosen to be like B
-			if sides[i], err = d.side(ctx, args[i], sides[1]); err != nil {
-				return err
-			}
-		}
+	a, b, err := d.sides(ctx, args)
+	if err != nil {
+		return err
 	}
-	d.addLines(ctx, sides)
-	c := compare.Compare(sides[0], sides[1])
+	d.addLines(ctx, a, b)
+	c := compare.Compare(a, b)
 	runwords.Complete(c)
 	if err := d.printComparison(c); err != nil {
 		return err
 	}
-	return check(c, conditions)
+	return checkConditions(c, conditions)
 }
 
-// addLines completes sides that are runs with their lines of code.
-func (d *diffCmd) addLines(ctx context.Context, sides []*compare.Side) {
+// sides returns what is compared: the two arguments, or the usual run and the one that
+// was named.
+func (d *diffCmd) sides(ctx context.Context, args []string) (a, b *compare.Side, err error) {
+	if len(args) == 1 {
+		run, err := d.findRun(ctx, args[0])
+		if err != nil {
+			return nil, nil, err
+		}
+		if a, err = d.usualSide(ctx, &run); err != nil {
+			return nil, nil, err
+		}
+		b, err = compare.NewSide(args[0], run)
+		return a, b, err
+	}
+	if b, err = d.side(ctx, args[1], nil); err != nil {
+		return nil, nil, err
+	}
+	a, err = d.side(ctx, args[0], b) // of a recording, the program that is like B
+	return a, b, err
+}
+
+// usualSide is the median of the runs of the same command before a run.
+func (d *diffCmd) usualSide(ctx context.Context, run *runs.Run) (*compare.Side, error) {
+	side, err := compare.Usual(run, func(q runs.Query) ([]runs.Run, error) {
+		answer, err := d.findRuns(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		return answer.Runs, nil
+	})
+	if errors.Is(err, compare.ErrFirst) {
+		err = exit.With(exit.NoDevice, "%w", err)
+	}
+	return side, err
+}
+
+// addLines adds the lines of code of sides that are runs.
+func (d *diffCmd) addLines(ctx context.Context, sides ...*compare.Side) {
 	d.withLines(ctx, func(find linesOf) {
 		for _, s := range sides {
 			if !s.Recorded {
@@ -95,9 +105,9 @@ func (d *diffCmd) addLines(ctx context.Context, sides []*compare.Side) {
 // linesOf finds the lines of code of a process.
 type linesOf = func(*runs.Process) (runs.ProcessLines, bool)
 
-// withLines calls use with what asks for the lines of code of processes. ttmond keeps
-// them for their users, or this user's own ttmon-server where no ttmond runs. Where
-// neither answers use is not called: what cannot be asked for is not known.
+// withLines calls use with a function that finds the lines of code of processes. ttmond
+// keeps them for their users, or this user's own ttmon-server where no ttmond runs.
+// Without either, use is not called: lines are optional.
 func (a *app) withLines(ctx context.Context, use func(linesOf)) {
 	if a.where.Direct {
 		return
@@ -130,8 +140,11 @@ func (d *diffCmd) conditions() (list []compare.Condition, err error) {
 	return list, nil
 }
 
-// check fails where a condition holds, or cannot be checked.
-func check(c *compare.Comparison, list []compare.Condition) error {
+// exitCondition is the exit code of a condition of --fail-if that is true.
+const exitCondition = 1
+
+// checkConditions fails if a condition is true, or cannot be checked.
+func checkConditions(c *compare.Comparison, list []compare.Condition) error {
 	var failed []string
 	for _, cond := range list {
 		holds, err := c.Check(cond)
@@ -143,7 +156,7 @@ func check(c *compare.Comparison, list []compare.Condition) error {
 		}
 	}
 	if len(failed) > 0 {
-		return exit.With(1, "%s", strings.Join(failed, ", "))
+		return exit.With(exitCondition, "%s", strings.Join(failed, ", "))
 	}
 	return nil
 }
@@ -159,8 +172,9 @@ func (d *diffCmd) findRun(ctx context.Context, name string) (runs.Run, error) {
 	return answer.Runs[len(answer.Runs)-1], nil
 }
 
-// side is a run by its number, or the program of a recording: FILE[@MOMENT]. other is
-// the other side, if it is known already.
+// side returns a run by its number, or the program of a recording: FILE[@MOMENT].
+// other is the other side, if it is known already: of several programs, the one that
+// is like it is chosen.
 func (d *diffCmd) side(ctx context.Context, arg string, other *compare.Side) (*compare.Side, error) {
 	if isRun(arg) {
 		r, err := d.findRun(ctx, arg)
@@ -175,7 +189,7 @@ func (d *diffCmd) side(ctx context.Context, arg string, other *compare.Side) (*c
 		return nil, err
 	}
 	defer r.Close()
-	defer d.tellMissing(file, r)
+	defer d.printMissing(file, r)
 	var until time.Time
 	if moment != "" {
 		if until, err = replay.Moment(r, arg, moment); err != nil {
@@ -220,7 +234,7 @@ func (d *diffCmd) printComparison(c *compare.Comparison) error {
 	if d.json {
 		b, err := json.MarshalIndent(c, "", "  ")
 		if err != nil {
-			return exit.With(exit.Internal, "%w", fmt.Errorf("encoding the comparison: %w", err))
+			return exit.With(exit.Internal, "encoding the comparison: %w", err)
 		}
 		return d.Output("").Write(append(b, '\n'))
 	}

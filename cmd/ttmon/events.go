@@ -36,7 +36,7 @@ type eventsCmd struct {
 	json   bool
 }
 
-// eventKinds are those that ttmond writes down, in the order of the help.
+// eventKinds are the kinds in the event log, in the order of the help.
 var eventKinds = []string{
 	string(event.Started), string(event.Gone), string(event.Died), string(event.State), string(event.Appeared), string(event.Removed),
 	string(event.Throttle), string(event.Tripped), string(event.Link), eventlog.KindNoRoom, eventlog.KindAlert, eventlog.KindTTMond,
@@ -113,12 +113,12 @@ func (e *eventsCmd) print(ctx context.Context, c *client.Client, q eventlog.Quer
 			return nil
 		case errors.Is(err, client.ErrNotFound):
 			return exit.With(exit.Unsupported, "this ttmond keeps no events: set history.enabled in its configuration")
-		case err != nil && !(e.follow && q.After > 0): // a restart is waited for
+		case err != nil && !(e.follow && q.After > 0): // with -f it waits for a server that restarts
 			return exit.With(exit.Internal, "%w", err)
 		}
 		var b []byte
 		if len(list) == 0 && !e.json && !e.follow {
-			b = append(b, e.nothing()...)
+			b = append(b, e.emptyText()...)
 		}
 		for i := range list {
 			b = appendEvent(b, &list[i], e.json)
@@ -137,15 +137,15 @@ func (e *eventsCmd) print(ctx context.Context, c *client.Client, q eventlog.Quer
 	}
 }
 
-// nothing is what a person reads where there is no event.
-func (e *eventsCmd) nothing() string {
+// emptyText says that there is no event, and whether the filters are why.
+func (e *eventsCmd) emptyText() string {
 	if e.since != "" || len(e.kinds) > 0 || len(e.ids) > 0 {
 		return "no matching events\n"
 	}
 	return "no events yet\n"
 }
 
-// device is the bus id of the one that -i chose.
+// device returns the bus id of the device of -i.
 func (e *eventsCmd) device(ctx context.Context, c *client.Client) (string, error) {
 	sel, err := selection.Parse(e.ids)
 	if err != nil {
@@ -164,7 +164,7 @@ func (e *eventsCmd) device(ctx context.Context, c *client.Client) (string, error
 	return s.Devices[0].BusID, nil
 }
 
-// appendEvent prints an event: a line for people, or a document.
+// appendEvent appends an event: a line of text, or of JSON.
 func appendEvent(b []byte, x *eventlog.Event, asJSON bool) []byte {
 	if asJSON {
 		line, err := json.Marshal(x)

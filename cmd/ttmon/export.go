@@ -120,7 +120,7 @@ func (e *exportCmd) run(args []string) error {
 		return err
 	}
 	defer r.Close()
-	defer e.tellMissing(args[0], r)
+	defer e.printMissing(args[0], r)
 	out := e.file
 	if out == "" {
 		out = strings.TrimSuffix(args[0], session.Suffix) + chosen.suffix

@@ -31,7 +31,7 @@ func (a *app) newHelp() *cobra.Command {
 }
 
 // helpOf prints the help of --help, which fits a screen: what a command does, how
-// it is used, its flags. The full story is in ttmon help COMMAND and in the manual.
+// it is used, its flags. ttmon help COMMAND and the manual have the rest.
 func (a *app) helpOf(cmd *cobra.Command, _ []string) {
 	fmt.Fprintf(a.Stdout, "%s.\n\n", cmd.Short)
 	_ = a.usageOf(cmd, a.Stdout)
@@ -47,7 +47,7 @@ func (a *app) fullHelp(cmd *cobra.Command) error {
 	return nil
 }
 
-// helpColumns is how wide help is: as the terminal, within reason.
+// helpColumns is the width of help: that of the terminal, up to helpWidth.
 func (a *app) helpColumns() int {
 	if columns, _, ok := console.Size(a.Stdout); ok && columns > 40 {
 		return min(helpWidth, columns)
@@ -55,9 +55,10 @@ func (a *app) helpColumns() int {
 	return helpWidth
 }
 
-// flagUsages lists flags. A value that may be left out is in brackets, as in other
-// manuals, and without the value that stands for it, which the text names.
+// flagUsages lists flags. An optional value is printed as --flag[=VALUE], as manuals
+// do, where pflag prints --flag VALUE[="default"]; the text names the default.
 func flagUsages(f *pflag.FlagSet, columns int) string {
+	// Compiled here: a start without help does not pay for it.
 	optional := regexp.MustCompile(`(--[a-z-]+) (\w+)(\[="[^"]*"\])`)
 	return optional.ReplaceAllStringFunc(f.FlagUsagesWrapped(columns), func(flag string) string {
 		m := optional.FindStringSubmatch(flag)

@@ -108,8 +108,8 @@ func (h *historyCmd) run(args []string) error {
 	return h.printPlots(ctx, p, questions)
 }
 
-// period is the time that --since and --until enclose, and checks the flags
-// that go with it.
+// period returns the time between --since and --until, and checks the flags that go
+// with them.
 func (h *historyCmd) period(now time.Time) (start, end time.Time, err error) {
 	if start, err = when.Ago("--since", h.since, now); err != nil {
 		return start, end, err
@@ -144,6 +144,9 @@ func (h *historyCmd) printPoints(ctx context.Context, p *plot.Range, questions [
 	return h.Output("").Write(b)
 }
 
+// plotMargin is how many columns a plot leaves for names and figures.
+const plotMargin = 62
+
 // printPlots draws the metrics, for people.
 func (h *historyCmd) printPlots(ctx context.Context, p *plot.Range, questions []plot.Question) error {
 	columns, _, ok := console.Size(h.Stdout)
@@ -152,7 +155,7 @@ func (h *historyCmd) printPlots(ctx context.Context, p *plot.Range, questions []
 	}
 	var out []byte
 	for _, q := range questions {
-		drawn, err := p.Plot(ctx, q, min(max(columns-62, 10), 400))
+		drawn, err := p.Plot(ctx, q, min(max(columns-plotMargin, 10), 400))
 		if err != nil {
 			return err
 		}
@@ -161,8 +164,8 @@ func (h *historyCmd) printPlots(ctx context.Context, p *plot.Range, questions []
 	return h.PrintText(out)
 }
 
-// stretch is the time that --changed names.
-func (h *historyCmd) stretch(now time.Time) (from, to time.Time, err error) {
+// changedPeriod returns the time that --changed names.
+func (h *historyCmd) changedPeriod(now time.Time) (from, to time.Time, err error) {
 	first, last, ok := strings.Cut(h.changed, "..")
 	if from, err = when.Ago("--changed", first, now); err != nil {
 		return from, to, err
@@ -182,7 +185,7 @@ func (h *historyCmd) stretch(now time.Time) (from, to time.Time, err error) {
 	return from, to, err
 }
 
-// printChanged prints what changed in a stretch of time.
+// printChanged ranks what changed in the time that --changed names.
 func (h *historyCmd) printChanged(args []string) error {
 	switch {
 	case len(args) > 0 || len(h.ids) > 0:
@@ -190,7 +193,7 @@ func (h *historyCmd) printChanged(args []string) error {
 	case h.csv:
 		return exit.Usage("--changed and --csv cannot be used together")
 	}
-	from, to, err := h.stretch(time.Now().Truncate(time.Millisecond))
+	from, to, err := h.changedPeriod(time.Now().Truncate(time.Millisecond))
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ each interval instead, for logs; with --once a block per chip, once.`,
 	return m.cmd
 }
 
-// check refuses flags that would be ignored.
+// check rejects flags that would be ignored.
 func (m *memCmd) check() (err error) {
 	if m.ids, err = selection.Parse(append(m.devices, m.ids...)); err != nil {
 		return err
@@ -113,11 +113,8 @@ func (m *memCmd) run() error {
 	if m.cmd.Flags().Changed("refresh") {
 		err = config.OptionAt("mem.interval").Set(&c, (time.Duration(m.refresh) * time.Millisecond).String())
 	}
-	if err == nil && m.Color == "never" {
-		err = config.OptionAt("display.theme").Set(&c, "mono")
-	}
 	if err == nil {
-		err = tui.CheckTheme(c.Display.Theme, m.Getenv)
+		err = m.setTheme(&c)
 	}
 	if err != nil {
 		return exit.Usage("%w", err)
@@ -150,7 +147,18 @@ func (m *memCmd) run() error {
 	return m.show(src, screen, tui.Options{Source: src, Interval: time.Duration(c.Mem.Interval), Do: actions.Do})
 }
 
-// print writes blocks once, or lines again and again.
+// setTheme applies --color=never, and checks that the theme can be read before a screen
+// is drawn.
+func (a *app) setTheme(c *config.Config) error {
+	if a.Color == "never" {
+		if err := config.OptionAt("display.theme").Set(c, "mono"); err != nil {
+			return err
+		}
+	}
+	return tui.CheckTheme(c.Display.Theme, a.Getenv)
+}
+
+// print prints a block per chip once, or a line per chip at each interval.
 func (m *memCmd) print(src source, c config.Config, terminal bool) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
@@ -180,7 +188,7 @@ func (m *memCmd) print(src source, c config.Config, terminal bool) error {
 	}
 }
 
-// troubledAmong is the error of a snapshot in which a chosen device is hung or lost.
+// troubledAmong returns an error if a selected device is hung or lost.
 func troubledAmong(s *model.Snapshot, ids []string) error {
 	if len(ids) > 0 {
 		s = selection.Selection(ids).Present(s)

@@ -23,7 +23,7 @@ func (s *smi) job() (repeat.Job, error) {
 		on   bool
 		make func() (repeat.Job, error)
 	}
-	if only := !(s.json || s.list || s.query || s.ttList || s.trays || s.queryDevice != "" || s.apps != ""); only && s.official && s.cmd.Flags().Changed("filename") {
+	if only := !(s.json || s.list || s.query || s.ttList || s.trays || s.queryDevice != "" || s.apps != ""); only && s.ttSMI && s.cmd.Flags().Changed("filename") {
 		s.snapshot = true // tt-smi -f alone saves a snapshot
 	}
 	modes := []mode{

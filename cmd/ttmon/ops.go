@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ttmon/ttmon/internal/config"
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/model"
@@ -19,7 +18,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui/ops"
 )
 
-// opsCmd is the command ops with its flags.
+// opsCmd is the command ttmon ops with its flags.
 type opsCmd struct {
 	*app
 	screens
@@ -85,7 +84,7 @@ func (o *opsCmd) run() error {
 	return o.print(chosen, delay)
 }
 
-// print prints the table or JSON, once or again and again.
+// print prints the table or JSON, once or at each interval.
 func (o *opsCmd) print(chosen selection.Selection, delay time.Duration) error {
 	out := o.Output("")
 	j := repeat.Job{
@@ -110,13 +109,10 @@ func (o *opsCmd) print(chosen selection.Selection, delay time.Duration) error {
 // screen shows the table on the terminal.
 func (o *opsCmd) screen(chosen selection.Selection, delay time.Duration) error {
 	_, c, err := o.load(o.app)
-	if err == nil && o.Color == "never" {
-		err = config.OptionAt("display.theme").Set(&c, "mono")
-	}
-	if err == nil {
-		err = tui.CheckTheme(c.Display.Theme, o.Getenv)
-	}
 	if err != nil {
+		return err
+	}
+	if err := o.setTheme(&c); err != nil {
 		return exit.Usage("%w", err)
 	}
 	src, err := o.source(o.app, delay)
@@ -141,7 +137,7 @@ func (o *opsCmd) screen(chosen selection.Selection, delay time.Duration) error {
 	return o.show(src, screen, tui.Options{Source: src, Interval: delay})
 }
 
-// narrowed is a source of some devices only.
+// narrowed is a source with the selected devices only.
 type narrowed struct {
 	tui.Source
 	only selection.Selection

@@ -82,7 +82,7 @@ func (r *recordCmd) run(args []string) error {
 		return exit.Usage("--stacks and --output need a command: ttmon record [flags] -- COMMAND [ARGUMENT...]")
 	}
 	if len(args) > 0 {
-		run := &runCmd{app: r.app, cmd: newRun(r.app), quiet: true, stacks: r.stacks, session: &o, told: !r.quiet}
+		run := &runCmd{app: r.app, cmd: newRun(r.app), quiet: true, stacks: r.stacks, session: &o, summarize: !r.quiet}
 		return run.run(args)
 	}
 	s, err := session.Watch(o, r.duration)

@@ -83,7 +83,7 @@ func (r *replayCmd) run(args []string) error {
 		return exit.Usage("%w", err)
 	}
 	rest := r.cmd.Flags().Args()
-	if r.serve != "" && len(rest) > 0 { // --serve ADDR, which takes its value with = only
+	if r.serve != "" && len(rest) > 0 { // --serve ADDR: pflag takes an optional value with = only
 		if len(rest) > 1 || !strings.Contains(rest[0], ":") {
 			return exit.Usage("--serve shows the web page and takes no view: unexpected %q", rest[0])
 		}
@@ -109,15 +109,15 @@ func (r *replayCmd) run(args []string) error {
 		return err
 	}
 	if r.serve != "" {
-		if at, err = r.opensAt(at, rec.Reader); err != nil {
+		if at, err = r.pageStart(at, rec.Reader); err != nil {
 			return exit.With(exit.Internal, "%s: %w", file, err)
 		}
 		return r.servePage(file, at, rec.Reader)
 	}
 	rec.Player.Go(at)
 	rec.Player.SetSpeed(r.speed)
-	if rest[0] != "top" && rest[0] != "mem" { // screens have it among the events
-		defer r.tellMissing(file, rec.Reader)
+	if rest[0] != "top" && rest[0] != "mem" { // the screens list it among the events
+		defer r.printMissing(file, rec.Reader)
 	}
 	switch view := rest[0]; view {
 	case "blocks":
@@ -136,9 +136,9 @@ func (r *replayCmd) run(args []string) error {
 // pageLead is how long before an event the page begins to play.
 const pageLead = 5 * time.Second
 
-// opensAt is the moment with which the page begins: the one that was asked for, or
-// where something happened.
-func (r *replayCmd) opensAt(asked time.Time, reader *recording.Reader) (time.Time, error) {
+// pageStart is the moment at which the page begins: the one of --at, or shortly before
+// the first of the worst events.
+func (r *replayCmd) pageStart(asked time.Time, reader *recording.Reader) (time.Time, error) {
 	if r.at != "" {
 		return asked, nil
 	}
@@ -149,7 +149,7 @@ func (r *replayCmd) opensAt(asked time.Time, reader *recording.Reader) (time.Tim
 	return at.Add(-pageLead), nil // servePage begins no earlier than the recording
 }
 
-// servePage becomes the ttmond that serves a recording: the page is its.
+// servePage runs ttmon-server in place of ttmon, to serve a recording as a page.
 func (r *replayCmd) servePage(file string, at time.Time, reader *recording.Reader) error {
 	first, _, _ := reader.Span()
 	args := []string{
@@ -159,16 +159,16 @@ func (r *replayCmd) servePage(file string, at time.Time, reader *recording.Reade
 	return becomeServer(args)
 }
 
-// show runs the command that shows it.
+// show runs another command of ttmon on the recording.
 func (r *replayCmd) show(rec *replay.Recording, rest []string) error {
-	if r.at == "" && rest[0] == "smi" { // without a way to play: as it was at last
+	if r.at == "" && rest[0] == "smi" { // a single table: the end of the recording
 		_, last, _ := rec.Reader.Span()
 		rec.Player.Go(last)
 	}
 	rec.Player.Play(!r.paused)
 	rec.FindMarks()
 	saved := *r.app
-	root := newRoot(r.app, onlyOne(rest)) // sets the flags that all share to what they are by default
+	root := newRoot(r.app, commandIn(rest)) // resets the global flags to their defaults
 	r.where.Root, r.Color, r.ASCII = saved.where.Root, saved.Color, saved.ASCII
 	r.recorded, r.where.Instead = rec, rec.Player
 	root.SetArgs(normalize(rest, false))
@@ -184,8 +184,8 @@ func recordedSource(rec *replay.Recording) source {
 	}
 }
 
-// tellMissing says what of a recording could not be read.
-func (a *app) tellMissing(file string, r *recording.Reader) {
+// printMissing prints which parts of a recording could not be read.
+func (a *app) printMissing(file string, r *recording.Reader) {
 	a.Stderr.Write(replay.AppendMissing(nil, file, r))
 }
 

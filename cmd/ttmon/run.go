@@ -22,7 +22,7 @@ import (
 const (
 	exitLeak = 90 // --fail-on-leak
 	exitMax  = 91 // --max
-	exitOpen = 92 // either, and it could not be told
+	exitOpen = 92 // either, but the answer is not known
 	exitFull = 93 // --fail-on-no-room
 )
 
@@ -42,8 +42,8 @@ type runCmd struct {
 	record                    string
 	programs                  bool
 
-	session *session.Options // what is recorded; nil: nothing
-	told    bool             // say at the end what was recorded
+	session   *session.Options // what is recorded; nil: nothing
+	summarize bool             // print at the end what was recorded
 }
 
 func newRun(a *app) *cobra.Command {
@@ -208,7 +208,7 @@ func (r *runCmd) run(args []string) error {
 		return err
 	}
 	if r.cmd.Flags().Changed("record") {
-		r.session, r.told = &session.Options{File: strings.TrimSpace(r.record), Interval: time.Second, Programs: r.programs, Host: r.where}, !r.quiet
+		r.session, r.summarize = &session.Options{File: strings.TrimSpace(r.record), Interval: time.Second, Programs: r.programs, Host: r.where}, !r.quiet
 	}
 	result, err := run.Run(run.Options{
 		Command: args, Stdout: r.Stdout, Stderr: r.Stderr, Stacks: c.stacks, Live: r.live, Record: r.session, Host: r.where,
@@ -216,7 +216,7 @@ func (r *runCmd) run(args []string) error {
 	if err != nil {
 		return err
 	}
-	if result.Recording != nil && r.told {
+	if result.Recording != nil && r.summarize {
 		if _, err := r.Stderr.Write(result.Recording.AppendSummary(nil)); err != nil {
 			return err
 		}

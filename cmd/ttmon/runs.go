@@ -167,8 +167,8 @@ func (a *app) ownRuns(q runs.Query) (*runs.Answer, error) {
 	case err != nil:
 		return nil, exit.With(exit.Internal, "%w", err)
 	}
-	if !a.noted {
-		a.noted = true
+	if !a.runsNoted {
+		a.runsNoted = true
 		fmt.Fprintln(a.Stderr, "ttmon: no ttmon-server keeps runs here: these are the ones that ttmon top has seen")
 	}
 	return answer, nil

@@ -56,7 +56,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	return exit.Usage("%s %q%s", what, args[0], meant(cmd, args[0], known))
 }
 
-// notHere is the error of a command of another tool; nil: it is none.
+// notHere returns the error for a command that only other tools have; nil: it is none.
 func notHere(cmd *cobra.Command, word string) error {
 	if use := elsewhere[word]; use != "" && (cmd == cmd.Root() || cmd.Name() == "smi") {
 		return exit.With(exit.Unsupported, "ttmon has no command %q: %s", word, use)
@@ -64,7 +64,7 @@ func notHere(cmd *cobra.Command, word string) error {
 	return nil
 }
 
-// flagError says in our words what pflag found wrong.
+// flagError rewords the errors of pflag, and says what was probably meant.
 func flagError(cmd *cobra.Command, err error) error {
 	if args := cmd.Flags().Args(); len(args) > 0 { // "nvlink -s": the word is the mistake, not the flag
 		if err := notHere(cmd, args[0]); err != nil {
@@ -74,36 +74,46 @@ func flagError(cmd *cobra.Command, err error) error {
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		return badValue(cmd, bad)
 	}
-	text := err.Error()
-	var flags []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden {
-			flags = append(flags, "--"+f.Name)
-		}
-	})
-	if name, ok := strings.CutPrefix(text, "unknown flag: "); ok {
-		return exit.Usage("unknown flag %s%s", name, meant(cmd, name, flags))
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		return unknownFlag(cmd, typed(unknown.GetSpecifiedName(), unknown.GetSpecifiedShortnames()))
 	}
-	if rest, ok := strings.CutPrefix(text, "unknown shorthand flag: "); ok {
-		_, in, _ := strings.Cut(rest, " in ")
-		if settings[in] != "" && cmd.Name() == "smi" {
-			return wouldSet(in)
-		}
-		if len(in) > 3 { // "-json"; two letters are near to everything
-			return exit.Usage("unknown flag %s%s", in, meant(cmd, "-"+in, flags))
-		}
-		return exit.Usage("unknown flag %s: see %s --help", in, cmd.CommandPath())
-	}
-	if rest, ok := strings.CutPrefix(text, "flag needs an argument: "); ok {
-		if _, in, ok := strings.Cut(rest, " in "); ok {
-			rest = in
-		}
-		if rest == "-r" && cmd.Name() == "smi" { // the official tool's reset has no value
-			return exit.Usage("flag -r needs a value, milliseconds between updates (ttmon does not reset boards: use Tenstorrent's tt-smi -r)")
-		}
-		return exit.Usage("flag %s needs a value: see %s --help", rest, cmd.CommandPath())
+	if bare, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		return missingValue(cmd, typed(bare.GetSpecifiedName(), bare.GetSpecifiedShortnames()))
 	}
 	return &exit.Error{Code: exit.BadArgument, Err: err}
+}
+
+// typed returns a flag as the user typed it: --name, or the letters after one dash.
+func typed(name, letters string) string {
+	if letters != "" {
+		return "-" + letters
+	}
+	return "--" + name
+}
+
+func unknownFlag(cmd *cobra.Command, flag string) error {
+	var known []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			known = append(known, "--"+f.Name)
+		}
+	})
+	switch {
+	case strings.HasPrefix(flag, "--"):
+		return exit.Usage("unknown flag %s%s", flag, meant(cmd, flag, known))
+	case settings[flag] != "" && cmd.Name() == "smi":
+		return wouldSet(flag)
+	case len(flag) > 3: // "-json"; two letters are near to everything
+		return exit.Usage("unknown flag %s%s", flag, meant(cmd, "-"+flag, known))
+	}
+	return exit.Usage("unknown flag %s: see %s --help", flag, cmd.CommandPath())
+}
+
+func missingValue(cmd *cobra.Command, flag string) error {
+	if flag == "-r" && cmd.Name() == "smi" { // the official tool's reset has no value
+		return exit.Usage("flag -r needs a value, milliseconds between updates (ttmon does not reset boards: use Tenstorrent's tt-smi -r)")
+	}
+	return exit.Usage("flag %s needs a value: see %s --help", flag, cmd.CommandPath())
 }
 
 // elsewhere are commands of other tools, and what to use instead.
@@ -126,10 +136,10 @@ func wouldSet(flag string) error {
 	return exit.With(exit.Unsupported, "%s sets %s, which is not supported: ttmon never changes a board", flag, settings[flag])
 }
 
-// badValue says what a flag takes, and not how it was parsed.
+// badValue says which values a flag takes, instead of how parsing failed.
 func badValue(cmd *cobra.Command, bad *pflag.InvalidValueError) error {
 	f := bad.GetFlag()
-	if in := "-" + f.Shorthand + bad.GetValue(); settings[in] != "" && cmd.Name() == "smi" { // -lgc is no -l
+	if in := "-" + f.Shorthand + bad.GetValue(); settings[in] != "" && cmd.Name() == "smi" { // -lgc is nvidia-smi's, not -l gc
 		return wouldSet(in)
 	}
 	name := "--" + f.Name
@@ -149,7 +159,7 @@ func badValue(cmd *cobra.Command, bad *pflag.InvalidValueError) error {
 // meant is the end of an error: ": did you mean X?", or where to look.
 func meant(cmd *cobra.Command, word string, known []string) string {
 	slices.Sort(known)
-	dashes := word[:len(word)-len(strings.TrimLeft(word, "-"))] // not counted: "--foo" does not mean "--loop"
+	dashes := word[:len(word)-len(strings.TrimLeft(word, "-"))] // not compared: else "--foo" would be near "--loop"
 	for i := range known {
 		known[i] = strings.TrimPrefix(known[i], dashes)
 	}

@@ -88,7 +88,7 @@ here, -s prints a snapshot in nvtop's form.`,
 	}
 	f := t.cmd.Flags()
 	f.Float64VarP(&t.tenths, "delay", "d", 0, "`TENTHS` of a second between updates")
-	if t.nvtop { // whose -i is another
+	if t.ttNvtop { // whose -i is another
 		f.BoolVarP(&t.info, "gpu-info", "i", false, "ignored: Enter shows the details of a device")
 		f.StringVar(&t.ids, "devices", "", "only these `DEVICES`: index, bus id, serial number or ASIC id, comma-separated")
 	} else {

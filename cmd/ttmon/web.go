@@ -62,7 +62,7 @@ func (w *webCmd) run() error {
 	}
 	path, timeout := h.Server(), 5*time.Second
 	if path == "" || path == h.Socket() && w.start {
-		if path, err = w.started(h); err != nil {
+		if path, err = w.startServer(h); err != nil {
 			return err
 		}
 		timeout = startTimeout // it may still be opening its history
@@ -81,7 +81,7 @@ func (w *webCmd) run() error {
 	return w.Output("").Write([]byte(address + "\n"))
 }
 
-// address is that of the page, with a ticket unless none is wanted.
+// address returns that of the page, with a ticket unless --public.
 func (w *webCmd) address(ctx context.Context, h *host.Host, path string) (string, error) {
 	c := client.New(path)
 	defer c.Close()
@@ -91,7 +91,7 @@ func (w *webCmd) address(ctx context.Context, h *host.Host, path string) (string
 	}
 	t, err := c.Ticket(ctx)
 	switch {
-	case errors.Is(err, client.ErrForbidden): // it follows a ttmond, which makes them
+	case errors.Is(err, client.ErrForbidden): // this server follows a ttmond, which issues tickets
 		daemon := client.New(h.Socket())
 		defer daemon.Close()
 		if t, err = daemon.Ticket(ctx); err != nil {
@@ -103,7 +103,7 @@ func (w *webCmd) address(ctx context.Context, h *host.Host, path string) (string
 		fmt.Fprintln(w.Stderr, "no ttmond runs here: the page shows what you can see, the boards and the memory of your own processes")
 	}
 	if page == "" {
-		page = t.Address // of an older release's ttmond
+		page = t.Address // a ttmond of an older release serves the page itself
 	}
 	if page == "" && path == h.Socket() {
 		return "", exit.With(exit.Unsupported, "%w", errNoPage)
@@ -117,9 +117,9 @@ func (w *webCmd) address(ctx context.Context, h *host.Host, path string) (string
 	return page + "#ticket=" + t.Ticket, nil
 }
 
-// started starts a ttmon-server as this user, if that was asked for, and returns
-// its socket when it serves the page.
-func (w *webCmd) started(h *host.Host) (string, error) {
+// startServer starts a ttmon-server as this user, if --start is given, and returns its
+// socket as soon as it serves the page.
+func (w *webCmd) startServer(h *host.Host) (string, error) {
 	if !w.start {
 		return "", exit.With(exit.Unsupported, "%w", errNoPage)
 	}
@@ -141,11 +141,11 @@ func (w *webCmd) started(h *host.Host) (string, error) {
 	if err := cmd.Start(); err != nil {
 		return "", exit.With(exit.Internal, "--start: %w", err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
 	for end := time.Now().Add(startTimeout); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		select {
-		case err := <-ended:
+		case err := <-exited:
 			return "", exit.With(exit.Internal, "--start: ttmon-server exited (%v); see %s", err, log.Name())
 		default:
 		}
@@ -171,7 +171,7 @@ func servesPage(path string) bool {
 	return err == nil && page != ""
 }
 
-// serverLog is where a ttmon-server logs that this command starts.
+// serverLog opens the log of the ttmon-server that this command starts.
 func (w *webCmd) serverLog() (*os.File, error) {
 	dir := w.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(dir) {
@@ -183,7 +183,8 @@ func (w *webCmd) serverLog() (*os.File, error) {
 	return os.OpenFile(filepath.Join(dir, "ttmon", "ttmon-server.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
 }
 
-// serveFleet becomes ttmon-server, which has the page: ttmon itself stays light.
+// serveFleet runs ttmon-server in place of ttmon, which stays small by not having the
+// page.
 func (f *fleetCmd) serveFleet() error {
 	args := []string{"ttmon-server", "fleet", "--prometheus", f.url, "--listen", f.serve}
 	if f.label != "" {

@@ -15,12 +15,13 @@ import (
 	"github.com/ttmon/ttmon/internal/view/waiting"
 )
 
-// workSample is how far two samples are apart: processor time, PCIe traffic and
-// heartbeat are only known from the second on.
+// workSample is the time between two samples: processor time, PCIe traffic and
+// heartbeat need two.
 const workSample = 1200 * time.Millisecond
 
-// stuck shows whether a process that runs is stuck; done reports whether that is
-// the answer. A failed allocation comes first, unless the process waits now.
+// stuck prints whether a running process is stuck. done is false if ttmon why should
+// explain a failed allocation instead: the argument is no running process, or it has
+// a failed allocation and is not stuck.
 func (w *whyCmd) stuck(args []string) (done bool, err error) {
 	if len(args) == 0 || w.list || w.html != "" {
 		return false, nil
@@ -45,7 +46,7 @@ func (w *whyCmd) stuck(args []string) (done bool, err error) {
 		return false, nil
 	}
 	p := &s.Processes[i]
-	if verdict := assess.Wait(s, p).Verdict; verdict != assess.WaitStuck && (w.recorded != nil || failed(ctx, h, pid)) {
+	if assess.Wait(s, p).Verdict != assess.WaitStuck && (w.recorded != nil || mayHaveFailed(ctx, h, pid)) {
 		return false, nil
 	}
 	if w.json {
@@ -59,8 +60,8 @@ func (w *whyCmd) stuck(args []string) (done bool, err error) {
 	return true, w.PrintText(waiting.Append(nil, s, p, waiting.Options{Width: width, ASCII: o.ASCII, Color: o.Color}))
 }
 
-// twoSamples is a snapshot with figures that take two. A ttmond has taken the
-// first one already.
+// twoSamples returns a snapshot with the figures that need two. A ttmond has the first
+// one already.
 func twoSamples(ctx context.Context, h *host.Host) (*model.Snapshot, error) {
 	s, err := h.Next(ctx)
 	if err != nil || h.Socket() != "" {
@@ -73,8 +74,9 @@ func twoSamples(ctx context.Context, h *host.Host) (*model.Snapshot, error) {
 	return h.Next(ctx)
 }
 
-// failed reports whether ttmond keeps a failed allocation of a process.
-func failed(ctx context.Context, h *host.Host, pid int) bool {
+// mayHaveFailed reports whether ttmond has a failed allocation of a process, or cannot
+// say: then the command that asks for it reports the error.
+func mayHaveFailed(ctx context.Context, h *host.Host, pid int) bool {
 	path := h.Socket()
 	if path == "" {
 		return false
@@ -82,5 +84,5 @@ func failed(ctx context.Context, h *host.Host, pid int) bool {
 	c := client.New(path)
 	defer c.Close()
 	_, _, err := c.Failure(ctx, "last", pid)
-	return err == nil || !errors.Is(err, client.ErrNotFound)
+	return !errors.Is(err, client.ErrNotFound)
 }

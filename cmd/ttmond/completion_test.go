@@ -47,7 +47,7 @@ const (
 
 // options are the flags that --help lists.
 func options() (list []option) {
-	new(flags).set().VisitAll(func(f *pflag.Flag) {
+	new(flags).flagSet().VisitAll(func(f *pflag.Flag) {
 		if f.Hidden {
 			return
 		}

@@ -26,12 +26,12 @@ func main() {
 	if len(os.Args) == 2 && os.Args[1] == chipread.Flag { // started to read one chip
 		os.Exit(chipread.Main())
 	}
-	// A log reader or an API client that leaves must not end the daemon.
+	// A log reader or an API client that disconnects must not kill the daemon.
 	signal.Ignore(syscall.SIGPIPE)
 	ends := daemon.EndSignals()
 	if !slices.Contains(ends, os.Signal(syscall.SIGHUP)) {
-		// It would end us: a ttmond that starts has not read its configuration
-		// yet, and a keeper never does. daemon.Hangups listens for it later.
+		// It would kill a ttmond that has not read its configuration yet, and a
+		// keeper, which never reads one. daemon.Hangups listens for it later.
 		signal.Ignore(syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), ends...)
@@ -43,11 +43,11 @@ func main() {
 	}
 }
 
-// flags are what the command line says; they go before the configuration.
+// flags are those of the command line, which take precedence over the configuration.
 type flags struct {
 	node.Options
 	checkConfig, keep, help, version bool
-	listen, nodeCondition            string // ttmon-server's
+	listen, nodeCondition            string // moved to ttmon-server: see moved
 }
 
 // about is what --help says before the flags.
@@ -61,35 +61,32 @@ Stopping it does not close the connections of programs that report allocations: 
 small process keeps them open until they exit or ttmond starts again. --takeover
 replaces a running ttmond without losing a message.`
 
-// execute does what a command line says. It is parsed without cobra, whose templates
-// keep the linker from leaving out what is not used: 2 MB.
+// execute runs a command line. It is parsed without cobra: cobra's templates disable the
+// linker's elimination of unused methods, which costs 2 MB.
 func execute(ctx context.Context, args []string, out io.Writer) error {
 	var f flags
-	set := f.set()
+	set := f.flagSet()
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		return daemon.Usage(unexpected(args[0]))
 	}
-	err := set.Parse(args)
+	if err := set.Parse(args); err != nil {
+		return daemon.Usage(err)
+	}
 	switch {
-	case err == nil && f.help:
+	case f.help:
 		fmt.Fprintf(out, "%s\n\nUsage:\n  ttmond [flags]\n\nFlags:\n%s", about, set.FlagUsages())
 		return nil
-	case err != nil:
-		return daemon.Usage(err)
 	case f.version:
 		fmt.Fprintln(out, "ttmond version", version.Long())
 		return nil
 	case set.NArg() > 0:
 		return daemon.Usage(unexpected(set.Arg(0)))
 	}
-	cfg, err := node.Configure(f.Options)
-	if f.keep {
-		cfg, err = node.KeeperConfig()
-	}
-	if err == nil {
-		err = f.moved()
-	}
+	cfg, err := f.config()
 	if err != nil {
+		return daemon.Usage(err)
+	}
+	if err := f.moved(); err != nil {
 		return daemon.Usage(err)
 	}
 	if f.checkConfig {
@@ -98,8 +95,16 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	return node.Run(ctx, f.Options, cfg)
 }
 
-// set are the flags.
-func (f *flags) set() *pflag.FlagSet {
+// config is that of the file and the flags. A keeper gets it from the ttmond that stops.
+func (f *flags) config() (node.Config, error) {
+	if f.keep {
+		return node.KeeperConfig()
+	}
+	return node.Configure(f.Options)
+}
+
+// flagSet defines the flags.
+func (f *flags) flagSet() *pflag.FlagSet {
 	p := pflag.NewFlagSet("ttmond", pflag.ContinueOnError)
 	p.Usage = func() {}
 	preset := node.Default()
@@ -125,7 +130,8 @@ func (f *flags) set() *pflag.FlagSet {
 	return p
 }
 
-// unexpected is the error of an argument. Two were commands once.
+// unexpected returns the error for an argument. fleet and replay were commands of ttmond
+// once.
 func unexpected(arg string) error {
 	if arg == "fleet" || arg == "replay" {
 		return fmt.Errorf("%s is served by ttmon-server %s", arg, arg)
@@ -133,8 +139,8 @@ func unexpected(arg string) error {
 	return fmt.Errorf("unexpected argument %q: ttmond takes only flags", arg)
 }
 
-// moved refuses flags of what ttmon-server does now. That there is no TCP listener
-// may be said: it is so.
+// moved rejects flags that are ttmon-server's now. --listen=off is accepted: ttmond has
+// no TCP listener.
 func (f *flags) moved() error {
 	switch {
 	case f.listen != "" && f.listen != "off":

@@ -23,7 +23,7 @@ func TestManual(t *testing.T) {
 // command is the command line as documentation is made of it.
 func command() *cobra.Command {
 	cmd := &cobra.Command{Use: "ttmond", Short: "node daemon: tracks allocations and serves all local users", Long: about, Run: func(*cobra.Command, []string) {}}
-	cmd.Flags().AddFlagSet(new(flags).set())
+	cmd.Flags().AddFlagSet(new(flags).flagSet())
 	return cmd
 }
 

@@ -17,9 +17,9 @@ import (
 // reports it. Where Known is false nothing was reported, and Cause says why.
 type Work struct {
 	Known    bool            `json:"known"`
-	Busy     float64         `json:"busy_s"`     // in which a program ran
+	Busy     float64         `json:"busy_s"`     // time in which a program ran
 	Ratio    float64         `json:"busy_ratio"` // of the time of the run
-	Bound    model.Bound     `json:"-"`          // of both, see MarshalJSON
+	Bound    model.Bound     `json:"-"`          // of Busy and Ratio; see MarshalJSON
 	Cause    model.WorkCause `json:"cause,omitempty"`
 	Programs uint64          `json:"programs"`
 	Late     float64         `json:"host_late_s"` // between programs that follow within 100 ms: the chip waited for the host
@@ -27,14 +27,14 @@ type Work struct {
 	Longest     float64 `json:"longest_s"` // program
 	LongestName string  `json:"longest_operation,omitempty"`
 	LongestGap  float64 `json:"longest_gap_s"` // between two programs
-	// GapAt is when the longest gap was over; nil: it was not seen. Where gaps are
-	// not listed it may be a quarter of a second too late.
+	// GapAt is when the longest gap ended; nil: not known. Without Gaps it is when the
+	// gap was noticed, up to a quarter of a second later.
 	GapAt *float64 `json:"longest_gap_at_s,omitempty"`
-	// Gaps are the longest ones, the longest first. GapsCause is why none is
-	// listed, or why a program may have run in one.
+	// Gaps are the longest ones, the longest first. GapsCause is why there are none,
+	// or why a program may have run in one.
 	Gaps      []Gap          `json:"gaps,omitempty"`
 	GapsCause model.GapCause `json:"gaps_cause,omitempty"`
-	// Operations by the time that they took.
+	// Operations are sorted by their time, the longest first.
 	Operations []Operation `json:"operations,omitempty"`
 }
 
@@ -84,7 +84,7 @@ func (b *Builder) AddWork(path string, w *ledgerfile.Work, at time.Time) {
 	}
 	e, ok := b.last[path]
 	if !ok {
-		return // it is of no run
+		return // not a process of this run
 	}
 	if e.gaps == nil {
 		e.gaps = map[int]gap{}
@@ -99,7 +99,7 @@ func (b *Builder) AddWork(path string, w *ledgerfile.Work, at time.Time) {
 	b.last[path] = e
 }
 
-// addWork puts what a process had its chips do into its part of the report.
+// addWork adds to the report of a process what it had its chips do.
 func (b *Builder) addWork(p *Process, e entry, seconds float64) {
 	if !b.works {
 		return
@@ -111,7 +111,7 @@ func (b *Builder) addWork(p *Process, e entry, seconds float64) {
 	}
 	for i := range p.Chips {
 		if p.Chips[i].Work == nil {
-			p.Chips[i].Work = &Work{Cause: silence(p.Release)}
+			p.Chips[i].Work = &Work{Cause: silentCause(p.Release)}
 		}
 	}
 }
@@ -131,8 +131,8 @@ func (b *Builder) addChip(p *Process, e *entry, c *ledgerfile.ChipWork, seconds 
 	chip.Work = &w
 }
 
-// addGaps lists the longest gaps, and says in what way they are doubtful: a
-// program that is not reported may have run in one.
+// addGaps lists the longest gaps, and why they are in doubt: a program that is not
+// reported may have run in one.
 func (b *Builder) addGaps(w *Work, c *ledgerfile.ChipWork, host *ledgerfile.HostWork) {
 	if !w.Known {
 		return
@@ -153,8 +153,9 @@ func (b *Builder) addGaps(w *Work, c *ledgerfile.ChipWork, host *ledgerfile.Host
 	}
 }
 
-// silence is why a chip reports nothing.
-func silence(release string) model.WorkCause {
+// silentCause returns why a chip reports nothing: releases before 0.71 have no
+// real-time profiler.
+func silentCause(release string) model.WorkCause {
 	_, version, _ := strings.Cut(release, " ")
 	parts := strings.Split(version, ".")
 	if len(parts) > 1 && parts[0] == "0" {
@@ -208,7 +209,8 @@ func (w *Work) addOperation(o Operation) {
 	x.Calls, x.Seconds, x.Longest = x.Calls+o.Calls, x.Seconds+o.Seconds, max(x.Longest, o.Longest)
 }
 
-// finish makes the share of the run. A program cannot have run for longer.
+// finish sorts the operations and computes the share of the run. A chip cannot have been
+// busy for longer than the run: up to 2 % more is tolerated.
 func (w *Work) finish(seconds float64) {
 	slices.SortStableFunc(w.Operations, func(a, b Operation) int { return cmp.Compare(b.Seconds, a.Seconds) })
 	if seconds <= 0 {
@@ -222,7 +224,7 @@ func (w *Work) finish(seconds float64) {
 }
 
 // addProcess adds what another process had the same chip do. Programs of two
-// processes may have run at the same time, which no record tells.
+// processes may have run at the same time; no record says so.
 func (w *Work) addProcess(x *Work, seconds float64) {
 	switch {
 	case !x.Known && !w.Known:
@@ -268,7 +270,7 @@ func (w *Work) mergeGaps(x *Work) {
 	w.doubtGaps()
 }
 
-// doubtGaps notes that another process used the chip.
+// doubtGaps notes that another process may have used the chip in a gap.
 func (w *Work) doubtGaps() {
 	if len(w.Gaps) > 0 && w.GapsCause == "" {
 		w.GapsCause = model.GapsProcesses
@@ -281,7 +283,7 @@ func (w *Work) atLeast(cause model.WorkCause) {
 	}
 }
 
-// property is a figure of a run that no verdict is about.
+// property is a figure of a run in a JUnit file.
 type property struct{ name, value string }
 
 // workProperties are what ran on each chip, for CI systems that show them.
@@ -328,5 +330,5 @@ func workProperties(r *Report) (list []property) {
 // topGaps is how many gaps of a chip are properties.
 const topGaps = 3
 
-// topOperations is how many operations of a chip are properties.
+// topOperations limits the operations of a chip that are properties.
 const topOperations = 5

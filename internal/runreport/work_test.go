@@ -94,7 +94,7 @@ func TestWorkOfARun(t *testing.T) {
 func TestNoWorkOfARun(t *testing.T) {
 	for release, want := range map[string]model.WorkCause{"ttnn 0.70.1": model.WorkNoProfiler, "ttnn 0.81.1": model.WorkProfilerOff, "": model.WorkProfilerOff, "ttnn 1.2": model.WorkProfilerOff} {
 		t.Run(release, func(t *testing.T) {
-			if got := silence(release); got != want {
+			if got := silentCause(release); got != want {
 				t.Errorf("%q: %q, want %q", release, got, want)
 			}
 		})

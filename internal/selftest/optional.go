@@ -5,7 +5,7 @@ import (
 	"github.com/ttmon/ttmon/internal/selftest/report"
 )
 
-// optional says what would be known with the parts that do not run here.
+// optional lists the parts of ttmon that do not run here, and what each would add.
 func (t *test) optional(r *report.Report, s *model.Snapshot) {
 	note := func(what, text string) {
 		r.Add(report.Row{Part: report.Optional, What: what, Verdict: report.Unknown, Note: text})
