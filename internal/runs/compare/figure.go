@@ -155,12 +155,12 @@ func (t *table) device(d *runs.Device, observed model.Bound) {
 		t.add("busy", d.Index, Ratio, b.Ratio, b.Bound)
 	}
 	stat("activity", Ratio, d.Activity, false, model.Unsure)
-	if d.Power != nil {
+	if d.Power != nil && d.Power.Seconds > 0 {
 		t.add("energy", d.Index, Joules, d.Energy, observed)
 	}
 	t.add("throttled", d.Index, Seconds, d.Trouble[model.ConditionThrottled], observed)
 	t.add("resets", d.Index, Count, float64(d.Resets), observed)
-	if p := d.PCIe; p != nil {
+	if p := d.PCIe; p != nil && d.Open > 0 {
 		t.add("pcie.to", d.Index, Bytes, float64(p.ToDevice), model.ParseBound(p.Bound))
 		t.add("pcie.from", d.Index, Bytes, float64(p.FromDevice), model.ParseBound(p.Bound))
 	}

@@ -193,6 +193,9 @@ func Share(a, b float64) string {
 		return "infinitely"
 	}
 	ratio := math.Abs(b-a) / math.Abs(a)
+	if ratio >= 0.995 && ratio < 1 { // 100 % would be all of it
+		return "99 %"
+	}
 	if ratio < 0.0995 {
 		return words.Fixed(100*ratio, 1) + " %"
 	}
@@ -264,10 +267,14 @@ func Change(f *compare.Figure) string {
 	}
 	amount := Amount(f.Unit, math.Abs(d))
 	switch f.Unit {
-	case compare.Celsius:
-		amount = words.Whole(math.Abs(d)) + " K"
-	case compare.Seconds:
-		amount = Elapsed(math.Abs(d))
+	case compare.Celsius: // degrees have no share: 0 °C is not nothing
+		return sign + words.Whole(math.Abs(d)) + " K"
+	case compare.Ratio: // percent of percent would be read as either
+		return sign + words.Fixed(100*math.Abs(d), 1) + " points"
+	case compare.Watts:
+		if math.Abs(d) < 9.95 {
+			amount = words.Fixed(math.Abs(d), 1) + " W"
+		}
 	}
 	if f.A.V == 0 {
 		return sign + amount

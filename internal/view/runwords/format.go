@@ -82,10 +82,10 @@ func FormatDevice(d *runs.Device, scale words.Scale) *runs.FormattedDevice {
 		Open: seconds(d.Open), Power: mean(d.Power, form(metric.Watts)), PowerMax: most(d.Power, form(metric.Watts)), Energy: missing,
 		Hottest: most(d.Temperature, form(metric.Celsius)), Clock: mean(d.Clock, form(metric.Megahertz)), Activity: mean(d.Activity, form(metric.Estimate)), Busy: DeviceBusy(d), To: missing, From: missing, Trouble: Trouble(d),
 	}
-	if d.Power != nil {
+	if d.Power != nil && d.Power.Seconds > 0 {
 		x.Energy = Joules(d.Energy)
 	}
-	if p := d.PCIe; p != nil {
+	if p := d.PCIe; p != nil && d.Open > 0 { // of one snapshot no traffic is known
 		bound := model.ParseBound(p.Bound)
 		x.To, x.From = words.Figure(model.BoundBytes(p.ToDevice, bound)), words.Figure(model.BoundBytes(p.FromDevice, bound))
 	}

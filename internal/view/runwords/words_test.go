@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/runs/compare"
+	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // TestEndAfterFailure: a failed allocation is the cause of an end that follows at
@@ -31,6 +33,61 @@ func TestEndAfterFailure(t *testing.T) {
 			r.Blame()
 			if got := End(&r); got != c.want {
 				t.Errorf("%v after %d: %q instead of %q", c.after, c.count, got, c.want)
+			}
+		})
+	}
+}
+
+// Changes are said so that they are read in one way only.
+func TestChange(t *testing.T) {
+	for name, c := range map[string]struct {
+		unit compare.Unit
+		a, b float64
+		want string
+	}{
+		"the same":            {compare.Bytes, 5, 5, ""},
+		"more bytes":          {compare.Bytes, 4 << 30, 6 << 30, "+2.0 GiB (+50 %)"},
+		"from nothing":        {compare.Bytes, 0, 2 << 20, "+2.0 MiB"},
+		"many times":          {compare.Joules, 3600, 36000, "+9.0 Wh (10.0×)"},
+		"almost nothing left": {compare.Bytes, 1 << 40, 1 << 20, "−1.0 TiB (−99 %)"},
+		"less than a second":  {compare.Seconds, 5.7, 4.9, "−0.80s (−14 %)"},
+		"whole seconds":       {compare.Seconds, 41, 0, "−41s (−100 %)"},
+		"minutes":             {compare.Seconds, 2280, 2460, "+3m00s (+7.9 %)"},
+		"degrees":             {compare.Celsius, 47, 52, "+5 K"},
+		"shares":              {compare.Ratio, 0.49, 0.482, "−0.8 points"},
+		"half a watt":         {compare.Watts, 49, 48.5, "−0.5 W (−1.0 %)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &compare.Figure{Unit: c.unit, A: &compare.Value{V: c.a, Bound: "exact"}, B: &compare.Value{V: c.b, Bound: "exact"}}
+			if got := Change(f); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// What one snapshot saw of a device is not nothing: it is not known.
+func TestDeviceSeenOnce(t *testing.T) {
+	d := &runs.Device{Power: &runs.Stat{Max: 71}, PCIe: &runs.PCIe{Bound: "exact"}}
+	if x := SayDevice(d, words.Celsius); x.Energy != "N/A" || x.To != "N/A" || x.From != "N/A" || x.PowerMax != "71 W" {
+		t.Errorf("%+v", x)
+	}
+}
+
+// A line of code, and what has none.
+func TestLine(t *testing.T) {
+	for name, c := range map[string]struct {
+		line runs.Line
+		want string
+	}{
+		"with a tag":      {runs.Line{File: "/home/anna/model.py", Line: 88, Tag: "kv_cache"}, "model.py:88 kv_cache"},
+		"with a function": {runs.Line{File: "model.py", Line: 7, Function: "main"}, "model.py:7 main"},
+		"only a tag":      {runs.Line{Tag: "kv_cache"}, "allocations of kv_cache without a call site"},
+		"nothing":         {runs.Line{}, "allocations without a call site"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Line(&c.line); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
 	}

@@ -20,8 +20,11 @@ func AppendComparison(dst []byte, c *compare.Comparison, all bool, top int, o Op
 		side   *compare.Side
 	}{{"A", c.A}, {"B", c.B}} {
 		what := words.Escape(x.side.Name)
-		if n := len(x.side.Runs); n > 1 {
-			what = fmt.Sprintf("%s: median of %s", what, strings.Join(x.side.Runs, ", "))
+		switch list := x.side.Runs; {
+		case len(list) > 1:
+			what = fmt.Sprintf("%s: median of %s", what, strings.Join(list, ", "))
+		case len(list) == 1 && !x.side.Recorded && list[0] != x.side.Name:
+			what = fmt.Sprintf("%s: %s", what, list[0])
 		}
 		line := fmt.Sprintf("%s  %s  %s  %s", x.letter, what, clock(x.side.Start, o), words.Escape(x.side.Command))
 		dst = append(append(dst, strings.TrimRight(line, " ")...), '\n')

@@ -110,11 +110,13 @@ func TestComparison(t *testing.T) {
 	c := compare.Compare(side("r317", a.Runs[0]), side("r318", a.Runs[1]))
 	b := AppendComparison(nil, c, false, 15, o)
 	b = append(append(b, '\n'), AppendComparison(nil, compare.Compare(side("before", a.Runs[0], a.Runs[0]), side("r317", a.Runs[0])), false, 15, o)...)
+	b = append(append(b, '\n'), AppendComparison(nil, compare.Compare(side("before", a.Runs[0]), side("r317", a.Runs[0])), false, 15, o)...)
 	b = append(append(b, '\n'), AppendComparison(nil, compare.Compare(side("r317", a.Runs[0]), side("r320", a.Runs[3])), false, 15, o)...)
 	golden.Check(t, "testdata/comparison.golden", b)
 
 	cache, weights := runs.Line{Pool: "dram", File: "/home/anna/model.py", Line: 88, Tag: "kv_cache"}, runs.Line{Pool: "dram"}
 	x, y := side("a.ttrec", a.Runs[0]), side("b.ttrec", a.Runs[1])
+	x.Recorded, y.Recorded = true, true
 	x.Lines = &runs.Lines{Used: map[runs.Line]runs.LineUse{cache: {Peak: 4 << 30, AtPeak: 4 << 30, Allocs: 4}, weights: {Peak: 8 << 30, Held: 2 << 20, Allocs: 1}}}
 	only := string(AppendComparison(nil, compare.Compare(x, y), false, 15, o))
 	y.Lines = &runs.Lines{Used: map[runs.Line]runs.LineUse{cache: {Peak: 6 << 30, AtPeak: 6 << 30, Allocs: 6}}, Lost: 3}
@@ -122,6 +124,7 @@ func TestComparison(t *testing.T) {
 	b = append(AppendComparison(nil, c, false, 15, o), AppendComparison(nil, c, false, 1, o)...)
 	golden.Check(t, "testdata/comparison-lines.golden", b)
 	z := a.Runs[0].Clone()
+	z.ID = 321
 	z.Devices[0].Work = slices.Clone(z.Devices[0].Work)
 	z.Devices[0].Work[0].Operations = []runs.Operation{{Name: "MatmulDeviceOperation", Calls: 2100000, Seconds: 1350}, {Name: "Layer\x1bNorm", Calls: 1900000, Seconds: 500}, {Name: "Softmax", Calls: 7, Seconds: 0.3}}
 	p, q := side("r317", a.Runs[0]), side("r321", z)
