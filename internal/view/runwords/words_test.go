@@ -69,7 +69,7 @@ func TestChange(t *testing.T) {
 // What one snapshot saw of a device is not nothing: it is not known.
 func TestDeviceSeenOnce(t *testing.T) {
 	d := &runs.Device{Power: &runs.Stat{Max: 71}, PCIe: &runs.PCIe{Bound: "exact"}}
-	if x := SayDevice(d, words.Celsius); x.Energy != "N/A" || x.To != "N/A" || x.From != "N/A" || x.PowerMax != "71 W" {
+	if x := FormatDevice(d, words.Celsius); x.Energy != "N/A" || x.To != "N/A" || x.From != "N/A" || x.PowerMax != "71 W" {
 		t.Errorf("%+v", x)
 	}
 }
