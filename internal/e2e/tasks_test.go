@@ -25,6 +25,7 @@ var taskBoards = map[string]string{
 //	start NAME SETTINGS  starts a workload; sigkill NAME kills it
 //	fragmented           starts a real ttnn program that finds no room in L1
 //	see PATTERN ARG…     waits until the output of ttmon ARG… matches
+//	mark NAME            sets an environment variable to the time
 func TestTasks(t *testing.T) {
 	for name, boards := range taskBoards {
 		t.Run(name, func(t *testing.T) {
@@ -40,6 +41,9 @@ func TestTasks(t *testing.T) {
 				"sigkill":    x.kill,
 				"fragmented": x.fragmented,
 				"see":        x.see,
+				"mark": func(ts *testscript.TestScript, _ bool, args []string) {
+					ts.Setenv(args[0], time.Now().Format(time.RFC3339))
+				},
 			}})
 		})
 	}

@@ -34,6 +34,14 @@ interface Answer {
   away?: boolean;
   more?: number;
   changes: Change[];
+  stopped: Apart;
+  began: Apart;
+}
+
+/** Series that are not ranked: how far they moved is not known. */
+interface Apart {
+  count: number;
+  series: Change[];
 }
 
 const figure = (c: Change, p: Part): string => {
@@ -43,7 +51,6 @@ const figure = (c: Change, p: Part): string => {
 };
 
 const share = (c: Change): string => {
-  if (c.kind !== "moved") return c.kind;
   if (c.before.mean === 0) return "";
   const percent = (c.during.mean / c.before.mean - 1) * 100;
   return Math.abs(percent) < 1000 ? (percent > 0 ? "+" : "−") + Math.abs(percent).toFixed(0) + " %" : "";
@@ -83,7 +90,13 @@ function Ranked(p: { answer: Answer }) {
   const a = p.answer;
   if (a.away) return <Empty>The host was not sampled in this time, or before it: there is nothing to compare.</Empty>;
   const before = span((Date.parse(a.from) - Date.parse(a.since)) / 1000);
-  if (a.changes.length === 0) return <Empty>{`None of ${a.series} series changed by more than twice its usual variation in the ${before} before.`}</Empty>;
+  if (a.changes.length === 0)
+    return (
+      <>
+        <Empty>{`None of ${a.series} series changed by more than twice its usual variation in the ${before} before.`}</Empty>
+        <NotRanked answer={a} />
+      </>
+    );
   return (
     <>
       <p class="lead body muted">
@@ -117,6 +130,36 @@ function Ranked(p: { answer: Answer }) {
           </tbody>
         </table>
       </div>
+      <NotRanked answer={a} />
     </>
   );
+}
+
+/** Series that became unknown or known, by device. */
+function NotRanked(p: { answer: Answer }) {
+  const list: [string, Apart][] = [
+    ["became unknown", p.answer.stopped],
+    ["became known", p.answer.began],
+  ];
+  return (
+    <>
+      {list
+        .filter(([, x]) => x.count > 0)
+        .map(([verb, x]) => (
+          <p key={verb} class="lead body apart">
+            {x.count} series {verb}: {byDevice(x.series)}
+            {x.count > x.series.length ? ` and ${x.count - x.series.length} more` : ""}
+          </p>
+        ))}
+    </>
+  );
+}
+
+function byDevice(series: Change[]): string {
+  const of = new Map<string, string[]>();
+  for (const c of series) {
+    const where = c.device === null ? "host" : "device " + c.device;
+    of.set(where, [...(of.get(where) ?? []), nameOf(c)]);
+  }
+  return [...of].map(([where, names]) => where + ": " + names.join(", ")).join("; ");
 }

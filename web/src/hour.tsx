@@ -3,8 +3,9 @@
 
 import { Chart, type ChartData, type Line } from "./chart";
 import { span } from "./figures";
+import { ofDevices, useEvents } from "./metricchart";
 import { Panel } from "./parts";
-import type { State } from "./store";
+import { now, type State } from "./store";
 import { type Kind, lastHour, length, type Trail } from "./trail";
 import type { Device } from "./types";
 
@@ -32,10 +33,15 @@ export function HourCharts(p: { s: State }) {
   const hour = lastHour();
   const devices = p.s.snap!.devices;
   const end = hour.times.at(-1) ?? 0;
+  // Asked for again every half a minute, and when another moment is shown.
+  const last = end || Math.floor(now());
+  const until = p.s.at ? last : Math.ceil(last / 30) * 30;
+  const { events } = useEvents({ name: "hour", start: until - length, end: until, moving: !p.s.at }, "");
   if (hour.times.length < 2) return null;
   // What is known, at least five minutes of it.
   const known = hour.times.find((_, i) => shown.some((x) => [...hour.trails[x.kind].values()].some((t) => (t.values[i] ?? null) !== null))) ?? end;
   const start = Math.max(end - length, Math.min(known, end - 300));
+  const marks = ofDevices(events, devices.map((d) => d.bus_id));
   const name = end - start > length - 120 ? "hour" : span(end - start);
   return (
     <Panel title={p.s.at ? `The ${name} before` : `The last ${name}`}>
@@ -46,7 +52,7 @@ export function HourCharts(p: { s: State }) {
           const lines = few ? devices.flatMap((d) => lineOf(d, devices.length, trails.get(d.bus_id))) : [joined(x, devices, trails, hour.times.length)];
           const data: ChartData = { times: [...hour.times], lines, unit: x.unit, decimals: 0 };
           const open = lines.some((l) => l.open?.some((o, i) => o && l.values[i] !== null && hour.times[i]! >= start));
-          return <Chart key={x.kind} title={few ? x.title : x.all} remark={open ? "hatched: a device is unknown" : ""} data={data} start={start} end={end} zero />;
+          return <Chart key={x.kind} events={marks} title={few ? x.title : x.all} remark={open ? "hatched: a device is unknown" : ""} data={data} start={start} end={end} zero />;
         })}
       </div>
     </Panel>

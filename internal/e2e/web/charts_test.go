@@ -138,6 +138,7 @@ func TestMarks(t *testing.T) {
 	for _, tt := range []struct{ name, path, plot, want, never string }{
 		{"a process", "/process/" + pid + "?range=5m", `.plot[aria-label^="DRAM by device"]`, "(" + pid + ") started", "(" + other + ")"},
 		{"a device", "/device/0?range=5m", `.plot[aria-label^="Core Power"]`, "device 0 is hung", "(" + other + ")"},
+		{"the first view", "/", `.plot[aria-label^="Power"]`, "device 0 is hung", "is no device"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b.visit(n.url + tt.path)

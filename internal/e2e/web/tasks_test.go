@@ -69,6 +69,24 @@ func TestTaskWhichChip(t *testing.T) {
 	u.shoot("task-which-chip-2")
 }
 
+// TestTaskWhichChipIsThrottled: which of 32 chips is throttled, by what, since when, and
+// what else changed then.
+func TestTaskWhichChipIsThrottled(t *testing.T) {
+	n := newNode(t, sim.Options{Boards: "galaxy-wormhole"})
+	u := &user{tab: open(t, desk, n.ticket())}
+	u.until("there is a time to compare with", `fetch("/api/v1/range?metric=temperature.asic&step=1s&start=" + new Date(Date.now() - 60000).toISOString()).then(r => r.json()).then(a => a.series.find(s => s.device === 11)?.values.filter(v => v !== null).length >= 10)`)
+	n.ctl("run", "name=train,devices=11,load=1")
+	u.says("train")
+	n.ctl("ambient", "11", "75")
+	n.ctl("advance", "2m")
+	u.until("the only row says which, by what, for how long and for whom", `(() => { const rows = document.querySelectorAll(".troubles li"); const e = rows[0]; return rows.length === 1 && e.querySelector(".name").textContent === "device 11" &&
+		e.querySelector(".what").textContent.startsWith("throttled by heat") && /^\d+ (s|min)$/.test(e.querySelector(".held").textContent) && e.querySelector(".who").textContent.includes("train"); })()`)
+	u.click("since when", `document.querySelector(".troubles li .held a")`)
+	u.until("the events around it say when it began", `/device 11 is throttled by heat/.test(document.querySelector("ol.events")?.innerText ?? "")`)
+	u.until("what changed then has its state", `[...document.querySelectorAll(".changed tbody tr")].some(r => r.children[1].textContent === "11" && r.children[2].textContent.startsWith("throttled"))`)
+	u.shoot("task-which-chip-throttled")
+}
+
 // TestTaskWho: who uses device 5, and how to reach them.
 func TestTaskWho(t *testing.T) {
 	n := newNode(t, sim.Options{Boards: "6xn150"})

@@ -5,7 +5,8 @@
 // the time before, counted in its usual variation: the standard deviation before,
 // and at least a hundredth of its size, so that a series which never moved does not
 // win by a trifle. A score of 18 reads "18 times as far as it usually moves". It
-// stops at 100; so does a series that began or stopped. It is meant to be checked
+// stops at 100. A series that began or stopped has no such distance: it is listed apart, so
+// that a device which is lost does not hide what moved. It is meant to be checked
 // by eye and by hand, not to be clever.
 //
 // The package only counts; internal/server reads the history for it.
@@ -160,23 +161,49 @@ type Answer struct {
 	// compared then.
 	Away    bool     `json:"away,omitempty"`
 	More    int      `json:"more,omitempty"` // changes that were left out
-	Changes []Change `json:"changes"`        // the largest first
+	Changes []Change `json:"changes"`        // what moved, the largest first
+	// Series that became unknown in the stretch, and those that were not known before:
+	// how far they moved is not known, so they are not ranked among those that did.
+	Stopped Apart `json:"stopped"`
+	Began   Apart `json:"began"`
+}
+
+// Apart are series that are not ranked.
+type Apart struct {
+	Count  int      `json:"count"`
+	Series []Change `json:"series"` // the first of them
+}
+
+// maxApart is how many series are listed apart.
+const maxApart = 20
+
+func (a *Apart) add(c Change) {
+	if a.Count++; len(a.Series) < maxApart {
+		a.Series = append(a.Series, c)
+	}
 }
 
 // Rank keeps the changes that matter, the largest first, and no more than limit.
+// Series that began or stopped are listed apart.
 func (a *Answer) Rank(limit int) {
 	a.Changes = slices.DeleteFunc(a.Changes, func(c Change) bool { return c.Score < Least })
 	slices.SortStableFunc(a.Changes, func(x, y Change) int {
-		return cmp.Or(cmp.Compare(y.Score, x.Score), cmp.Compare(order(x.Kind), order(y.Kind)), cmp.Compare(y.relative(), x.relative()),
-			cmp.Compare(x.Metric, y.Metric), cmp.Compare(x.device(), y.device()))
+		return cmp.Or(cmp.Compare(y.Score, x.Score), cmp.Compare(y.relative(), x.relative()), cmp.Compare(x.Metric, y.Metric), cmp.Compare(x.device(), y.device()))
+	})
+	a.Stopped, a.Began = Apart{Series: []Change{}}, Apart{Series: []Change{}}
+	a.Changes = slices.DeleteFunc(a.Changes, func(c Change) bool {
+		switch c.Kind {
+		case Stopped:
+			a.Stopped.add(c)
+		case Began:
+			a.Began.add(c)
+		}
+		return c.Kind == Stopped || c.Kind == Began
 	})
 	if n := len(a.Changes) - limit; n > 0 {
 		a.Changes, a.More = a.Changes[:limit], n
 	}
 }
-
-// order puts what moved before what began or stopped: a value says more.
-func order(k Kind) int { return slices.Index([]Kind{Moved, Stopped, Began}, k) }
 
 func (c *Change) device() int {
 	if c.Device == nil {

@@ -105,17 +105,24 @@ func TestRank(t *testing.T) {
 	one := 1
 	a := Answer{Changes: []Change{
 		{Metric: "little", Score: 1.9},
-		{Metric: "some", Score: 5},
+		{Metric: "less", Kind: Moved, Score: 4},
+		{Metric: "some", Kind: Moved, Score: 5},
 		{Metric: "new", Kind: Began, Score: Most},
 		{Metric: "much", Kind: Moved, Score: Most, Device: &one, Before: Part{Mean: 10}, During: Part{Mean: 20}},
 		{Metric: "all", Kind: Moved, Score: Most, Before: Part{Mean: 0}, During: Part{Mean: 20}},
 	}}
+	for i := range 30 { // a device is lost: its series crowd nothing out
+		a.Changes = append(a.Changes, Change{Metric: fmt.Sprint("gone ", i), Kind: Stopped, Score: Most})
+	}
 	a.Rank(3)
 	got := ""
 	for _, c := range a.Changes {
 		got += c.Metric + " "
 	}
-	if got != "all much new " || a.More != 1 {
+	if got != "all much some " || a.More != 1 {
 		t.Errorf("%sand %d more", got, a.More)
+	}
+	if a.Began.Count != 1 || a.Began.Series[0].Metric != "new" || a.Stopped.Count != 30 || len(a.Stopped.Series) != maxApart {
+		t.Errorf("apart: %d began, %d stopped, %d listed", a.Began.Count, a.Stopped.Count, len(a.Stopped.Series))
 	}
 }

@@ -20,7 +20,8 @@ func AppendChanged(dst []byte, a *changed.Answer) []byte {
 	case a.Away:
 		return append(dst, "The host was not sampled in one of the two times: there is nothing to compare.\n"...)
 	case len(a.Changes) == 0:
-		return fmt.Appendf(dst, "None of %d series changed by more than twice its usual variation.\n", a.Series)
+		dst = fmt.Appendf(dst, "None of %d series changed by more than twice its usual variation.\n", a.Series)
+		return appendApart(dst, a)
 	}
 	dst = append(dst, "\n  SCORE  DEV  WHAT                              BEFORE          DURING\n"...)
 	for i := range a.Changes {
@@ -35,11 +36,51 @@ func AppendChanged(dst []byte, a *changed.Answer) []byte {
 	if a.More > 0 {
 		dst = fmt.Appendf(dst, "  … and %d more that changed less\n", a.More)
 	}
+	dst = appendApart(dst, a)
 	dst = fmt.Appendf(dst, "\nSCORE: how far the mean moved, in multiples of the series' usual variation; 100 at most. %d series compared", a.Series)
 	if a.Partial {
 		dst = append(dst, "; there are more, which were not: mark a shorter stretch"...)
 	}
 	return append(dst, ".\n"...)
+}
+
+// appendApart lists the series that are not ranked, by device.
+func appendApart(dst []byte, a *changed.Answer) []byte {
+	for _, p := range []struct {
+		apart *changed.Apart
+		verb  string
+	}{{&a.Stopped, "became unknown"}, {&a.Began, "became known"}} {
+		if p.apart.Count == 0 {
+			continue
+		}
+		dst = fmt.Appendf(dst, "\n%d series %s: %s", p.apart.Count, p.verb, words.Escape(ChangedNames(p.apart.Series)))
+		if n := p.apart.Count - len(p.apart.Series); n > 0 {
+			dst = fmt.Appendf(dst, " and %d more", n)
+		}
+		dst = append(dst, '\n')
+	}
+	return dst
+}
+
+// ChangedNames lists series by device: "device 3: AI Clock, Core Power; host: x".
+func ChangedNames(list []changed.Change) string {
+	var order []string
+	of := map[string][]string{}
+	for i := range list {
+		where := "host"
+		if list[i].Device != nil {
+			where = "device " + strconv.Itoa(*list[i].Device)
+		}
+		if of[where] == nil {
+			order = append(order, where)
+		}
+		of[where] = append(of[where], ChangedTitle(&list[i]))
+	}
+	parts := make([]string, len(order))
+	for i, where := range order {
+		parts[i] = where + ": " + strings.Join(of[where], ", ")
+	}
+	return strings.Join(parts, "; ")
 }
 
 // ChangedTitle names a series that changed.

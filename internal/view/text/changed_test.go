@@ -14,15 +14,19 @@ func TestAppendChanged(t *testing.T) {
 	a := changed.Answer{From: from, To: from.Add(10 * time.Minute), Since: from.Add(-40 * time.Minute), Series: 1204, More: 3, Changes: []changed.Change{
 		{Metric: "tenstorrent_device_condition", Title: "throttled", Device: &device, Kind: changed.Moved, Score: 100, Before: changed.Part{Samples: 9}, During: changed.Part{Samples: 9, Mean: 1}},
 		{Metric: "clocks.ai", Title: "AI Clock", Unit: "MHz", Device: &device, Kind: changed.Moved, Score: 25.4, Before: changed.Part{Samples: 9, Mean: 1000}, During: changed.Part{Samples: 9, Mean: 746}},
+	}, Began: changed.Apart{Count: 1, Series: []changed.Change{
 		{Metric: "memory.used", Title: "DRAM Used", Unit: "MiB", Device: &device, Kind: changed.Began, Score: 100, During: changed.Part{Samples: 9, Mean: 2048}},
+	}}, Stopped: changed.Apart{Count: 12, Series: []changed.Change{
 		{Metric: "tenstorrent_x", Title: "x\x1b[2J", Labels: map[string]string{"a": "b"}, Kind: changed.Stopped, Score: 100, Before: changed.Part{Samples: 2, Mean: 0.25}},
-	}}
+		{Metric: "clocks.ai", Title: "AI Clock", Device: &device, Kind: changed.Stopped, Score: 100},
+		{Metric: "power.draw", Title: "Core Power", Device: &device, Kind: changed.Stopped, Score: 100},
+	}}}
 	got := string(AppendChanged(nil, &a))
 	for _, want := range []string{
 		"2026-11-15 03:00:00 to 2026-11-15 03:10:00, compared with the 40 min before\n",
 		"    100    9  throttled                         0               1\n",
 		"     25    9  AI Clock                          1000 MHz        746 MHz  (-25 %)\n",
-		"–               2.0 GiB\n", "0.25            –\n", "… and 3 more that changed less", "1204 series compared.\n",
+		"\n12 series became unknown: host: x", " a=b; device 9: AI Clock, Core Power and 9 more\n", "\n1 series became known: device 9: DRAM Used\n", "… and 3 more that changed less", "1204 series compared.\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
@@ -52,4 +54,36 @@ func TestAppendFleet(t *testing.T) {
 	if !strings.Contains(one, "hung") || !strings.Contains(one, "#  BOARD") {
 		t.Errorf("one host:\n%s", one)
 	}
+}
+
+// However many chips a host has, its row says that one is in trouble: as a cell of its
+// own, or in words where there is no room for a cell each.
+func TestNoBadChipIsInvisible(t *testing.T) {
+	var bad []model.ConditionKind
+	for _, k := range assess.States() {
+		if assess.LevelOf(k) > model.Fine {
+			bad = append(bad, k)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		n, kind := rapid.IntRange(1, 200).Draw(t, "chips"), rapid.SampledFrom(bad).Draw(t, "state")
+		at := rapid.IntRange(0, n-1).Draw(t, "which")
+		h := NewFleetHost("a")
+		for i := range n {
+			c := NewFleetChip(i)
+			if c.State = model.ConditionOK; i == at {
+				c.State = kind
+			}
+			h.States = append(h.States, c)
+			h.Chips[c.State]++
+		}
+		out := string(AppendFleet(nil, Fleet{Hosts: []FleetHost{h}}, time.Now(), 5))
+		row := out[strings.Index(out, "\n  a "):]
+		if !strings.Contains(row, "1 "+words.Kind(kind)) {
+			t.Fatalf("one of %d chips is %s:\n%s", n, kind, out)
+		}
+		if n <= 32 && strings.Count(row, words.StateMark(kind)) < 1 {
+			t.Fatalf("chip %d has no cell of its own:\n%s", at, out)
+		}
+	})
 }
