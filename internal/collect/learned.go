@@ -3,6 +3,7 @@ package collect
 import (
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/board"
+	"github.com/ttmon/ttmon/internal/source/kmd"
 	"github.com/ttmon/ttmon/internal/source/shm"
 )
 
@@ -13,13 +14,14 @@ type Learned struct {
 	Slots []shm.Adoption    `json:"slots,omitempty"`
 	// Conditions are those that hold, and since when.
 	Conditions []assess.Course `json:"conditions,omitempty"`
+	Heartbeats []kmd.Heartbeat `json:"heartbeats,omitempty"`
 }
 
 // Learned is what a successor should know.
 func (c *Collector) Learned() *Learned {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return &Learned{Chips: c.chips.resolver.Export(), Slots: c.regions.Adoptions(), Conditions: c.judge.Courses()}
+	return &Learned{Chips: c.chips.resolver.Export(), Slots: c.regions.Adoptions(), Conditions: c.judge.Courses(), Heartbeats: c.driver.Heartbeats()}
 }
 
 // Restore takes over what another Collector found out. It is called before the
@@ -28,4 +30,5 @@ func (c *Collector) Restore(l *Learned) {
 	c.chips.resolver.Restore(l.Chips)
 	c.regions.Restore(l.Slots)
 	c.judge.Restore(l.Conditions)
+	c.driver.Restore(l.Heartbeats)
 }

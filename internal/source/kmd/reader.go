@@ -28,6 +28,8 @@ type Reader struct {
 	grace   time.Duration      // usually grace
 
 	unbound unbound
+
+	restored map[string]heartbeat // of another Reader, by BDF
 }
 
 // New returns a reader of the host below root. It reads nothing yet.
@@ -213,6 +215,10 @@ func (r *Reader) addDevice(index int, dir, bdf string, driver Version) {
 	}
 	if d.index != index || !d.goneAt.IsZero() || d.dirs[inClass] != dir {
 		d.moveTo(index, dir)
+	}
+	if h, ok := r.restored[bdf]; ok {
+		d.beat = h
+		delete(r.restored, bdf)
 	}
 	d.driver = driver
 }
