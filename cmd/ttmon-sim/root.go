@@ -24,7 +24,7 @@ const (
 	exitDenied   = 4
 )
 
-// exitError is the end of a program with a code and nothing more to say.
+// exitError exits with a code and without a message.
 type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit %d", int(e)) }
@@ -56,7 +56,7 @@ func findOwnPrograms() {
 	}
 }
 
-// exitCode says what went wrong and with which code to end.
+// exitCode prints an error and returns the exit code for it.
 func exitCode(err error, stderr io.Writer) int {
 	if err == nil {
 		return 0
@@ -194,7 +194,7 @@ func (f *flags) run(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// startError tells mistakes in the options from what the machine refuses.
+// startError marks errors in the options as errors of usage.
 func startError(err error) error {
 	if _, ok := errors.AsType[*sim.OptionError](err); ok {
 		return usageError{err}

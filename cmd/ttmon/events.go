@@ -89,7 +89,7 @@ func (e *eventsCmd) run() error {
 	if err != nil {
 		return err
 	}
-	c, err := host.Remembering(e.where)
+	c, err := host.HistoryClient(e.where)
 	if err != nil {
 		return err
 	}

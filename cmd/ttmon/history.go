@@ -75,7 +75,7 @@ func (h *historyCmd) run(args []string) error {
 	if err != nil {
 		return err
 	}
-	c, err := host.Remembering(h.where)
+	c, err := host.HistoryClient(h.where)
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (h *historyCmd) printChanged(args []string) error {
 	if err != nil {
 		return err
 	}
-	c, err := host.Remembering(h.where)
+	c, err := host.HistoryClient(h.where)
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func (j *jobsCmd) find(ctx context.Context, q runs.Query) (*jobs.Answer, error) 
 	if j.where.Direct && !j.left {
 		return j.ofOwnRuns(q)
 	}
-	c, err := host.Remembering(j.where)
+	c, err := host.HistoryClient(j.where)
 	switch {
 	case errors.Is(err, host.ErrNoServer) && !j.left:
 		return j.ofOwnRuns(q)

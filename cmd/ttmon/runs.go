@@ -130,7 +130,7 @@ func (a *app) findRuns(ctx context.Context, q runs.Query) (*runs.Answer, error) 
 	if a.where.Direct {
 		return a.ownRuns(q)
 	}
-	c, err := host.Remembering(a.where)
+	c, err := host.HistoryClient(a.where)
 	switch {
 	case errors.Is(err, host.ErrNoServer):
 		return a.ownRuns(q)

@@ -162,9 +162,9 @@ func (h *Host) Simulated() bool { return h.simulated }
 // ErrNoServer is the error of a question about the past where no ttmon-server runs.
 var ErrNoServer = errors.New("no ttmon-server is running, so there is no history: systemctl start ttmon-server, or run ttmon-server as your own user")
 
-// Remembering is the client of the ttmon-server, which remembers, and without which
-// a command about the past can do nothing.
-func Remembering(o Options) (*client.Client, error) {
+// HistoryClient returns a client of the ttmon-server, for commands that need its
+// history.
+func HistoryClient(o Options) (*client.Client, error) {
 	if o.Direct {
 		return nil, exit.Usage("--direct cannot be used here: history comes from ttmon-server")
 	}

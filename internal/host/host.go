@@ -212,8 +212,8 @@ func (h *Host) DaemonTimeout() time.Duration {
 	return daemonTimeout
 }
 
-// Stale asks the daemon what dead processes left behind. Without one, or from
-// one of another host, it returns nothing.
+// Stale asks the daemon what dead processes left behind. Without a daemon it returns
+// nil; a daemon of another host is an error.
 func (h *Host) Stale(ctx context.Context) (*wire.Stale, error) {
 	path := h.Socket()
 	if path == "" {
@@ -230,28 +230,34 @@ func (h *Host) Stale(ctx context.Context) (*wire.Stale, error) {
 	return answer, err
 }
 
-// Socket is the first that is there; one that was named is taken as it is.
+// Socket returns the first path with a socket; "": there is none. A path that the user
+// named is returned unchecked, so that errors name it.
 func (h *Host) Socket() string {
 	for _, path := range h.Sockets {
-		if st, err := os.Stat(path); h.Named || err == nil && st.Mode().Type() == os.ModeSocket {
+		if h.Named || isSocket(path) {
 			return path
 		}
 	}
 	return ""
 }
 
+func isSocket(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.Mode().Type() == os.ModeSocket
+}
+
 // Server is the socket of the ttmon-server. Where there is none, it is ttmond's: one
 // of an older release keeps the past itself, and a newer one says who does.
 func (h *Host) Server() string {
 	for _, path := range h.Servers {
-		if st, err := os.Stat(path); err == nil && st.Mode().Type() == os.ModeSocket {
+		if isSocket(path) {
 			return path
 		}
 	}
 	return h.Socket()
 }
 
-// Close gives back what is open.
+// Close closes the connections, and the files of direct reading.
 func (h *Host) Close() {
 	if h.client != nil {
 		h.client.Close()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api"
@@ -59,14 +60,17 @@ func (s *Server) health(_ context.Context, h *api.Health) {
 	}
 }
 
-// selfMetrics is how ttmond and the server are doing.
+// clientKinds are the budgets of the API that count clients, as the metric names them.
+var clientKinds = map[string]string{"api_connections": "server_api", "api_watchers": "server_api_watch", "api_viewers": "page"}
+
+// selfMetrics returns the metrics of ttmond itself, with those of the server added.
 func (s *Server) selfMetrics() *prom.Self {
 	st, _ := s.host.State()
 	self := st.Self
-	limits, clients := self.Limits[:len(self.Limits):len(self.Limits)], self.Clients[:len(self.Clients):len(self.Clients)]
+	limits, clients := slices.Clip(self.Limits), slices.Clip(self.Clients) // ttmond's stay as they are
 	for _, b := range s.api.Budgets() {
 		limits = append(limits, prom.Limit{Name: "server_" + b.Name, Max: float64(b.All), Used: float64(b.Used), Dropped: float64(b.Refused)})
-		if kind := map[string]string{"api_connections": "server_api", "api_watchers": "server_api_watch", "api_viewers": "page"}[b.Name]; kind != "" {
+		if kind := clientKinds[b.Name]; kind != "" {
 			clients = append(clients, prom.Client{Kind: kind, Count: int(b.Used)})
 		}
 	}

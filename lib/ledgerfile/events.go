@@ -73,7 +73,7 @@ func (r *Reader) Events(fd int, from uint64, dst []Event) (out []Event, next, lo
 		for i := range n {
 			b := r.again[i*eventSize:]
 			if le.Uint64(b[eventNumber:]) != from+i+1 {
-				lost++ // it was being overwritten, or has been
+				lost++ // overwritten since, or being overwritten
 				continue
 			}
 			dst = append(dst, decodeEvent(b, c))

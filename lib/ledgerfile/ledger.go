@@ -12,7 +12,7 @@ const (
 	NoSites                    // some blocks or sites have no tag or stack for lack of room
 	StacksOn                   // Python lines are recorded
 	NativeOn                   // native frames are recorded
-	Ended                      // the process exited in good order
+	Ended                      // the process exited cleanly
 	lastFlag
 )
 
@@ -142,7 +142,7 @@ type Block struct {
 	Address uint64
 	Bytes   uint64
 	Asked   uint64    // by the buffer, over all banks of a chip; 0: not known
-	Born    time.Time //
+	Born    time.Time // when it was allocated
 	Site    int
 }
 

@@ -100,13 +100,13 @@ func (d *Driver) Do(format string, args ...any) (string, error) {
 	return d.Answer()
 }
 
-// End closes its input, at which it ends in good order, and waits.
+// End closes its input, at which it exits cleanly, and waits.
 func (d *Driver) End() error {
 	d.in.Close()
 	return d.Cmd.Wait()
 }
 
-// Kill ends it at once, and waits.
+// Kill kills it, and waits.
 func (d *Driver) Kill() {
 	_ = d.Cmd.Process.Kill()
 	_ = d.Cmd.Wait()

@@ -157,14 +157,14 @@ func (a *Querier) Fleet(m metric.Column[*model.Device], now time.Time) (*Answer,
 		out.Hosts = append(out.Hosts, x)
 		byName[h.Name] = x
 	}
-	for _, step := range []func() error{
-		func() error { return a.scale(m, &out.Range) },
-		func() error { return a.jobs(byName) },
-		func() error { return a.addresses(byName) },
-	} {
-		if err := step(); err != nil {
-			return nil, err
-		}
+	if err := a.scale(m, &out.Range); err != nil {
+		return nil, err
+	}
+	if err := a.addJobs(byName); err != nil {
+		return nil, err
+	}
+	if err := a.addAddresses(byName); err != nil {
+		return nil, err
 	}
 	return out, nil
 }
@@ -192,7 +192,10 @@ func (a *Querier) scale(m metric.Column[*model.Device], ends *[2]*float64) error
 	}
 	for i, by := range []string{"min", "max"} {
 		err := a.Query.Sum(sums.Sum{Of: expr, By: by}, func(_ map[string]string, v float64) {
-			if v /= per; known(v) != nil && (ends[i] == nil || (v < *ends[i]) == (i == 0)) {
+			v /= per
+			lower := ends[i] == nil || v < *ends[i]
+			higher := ends[i] == nil || v > *ends[i]
+			if known(v) != nil && (by == "min" && lower || by == "max" && higher) {
 				ends[i] = &v
 			}
 		})
@@ -233,7 +236,7 @@ func (a *Querier) Cells(m metric.Column[*model.Device], hosts []string) (*Cells,
 // maxJobs bounds what can be searched for on one host.
 const maxJobs = 64
 
-func (a *Querier) jobs(hosts map[string]*Host) error {
+func (a *Querier) addJobs(hosts map[string]*Host) error {
 	label := a.Query.Label()
 	add := func(h *Host, what string) {
 		if h != nil && len(h.Jobs) < maxJobs && !slices.Contains(h.Jobs, what) {
@@ -257,14 +260,14 @@ func (a *Querier) jobs(hosts map[string]*Host) error {
 	})
 }
 
-// What labels may be to become part of an address: the page links to nothing
-// else.
+// Labels come from any host that is scraped: only those that look like a host become
+// part of a link.
 var (
 	instance = regexp.MustCompile(`^(\[[0-9a-fA-F:]+\]|[0-9A-Za-z._-]+):[0-9]+$`)
 	hostName = regexp.MustCompile(`^(\[[0-9a-fA-F:]+\]|[0-9A-Za-z._-]+)$`)
 )
 
-func (a *Querier) addresses(hosts map[string]*Host) error {
+func (a *Querier) addAddresses(hosts map[string]*Host) error {
 	label := a.Query.Label()
 	return a.Query.Sum(sums.Instances(), func(l map[string]string, _ float64) {
 		h := hosts[l[label]]

@@ -102,7 +102,7 @@ func (s *Source) prepare() {
 	}
 	m, err := readMemory(s.o.Memory)
 	if err != nil {
-		s.log.Warn("cannot watch for new programs; polling instead", "err", err)
+		s.log.Warn("cannot read the list of watched libraries", "err", err)
 	}
 	s.memory = m
 	for _, path := range slices.Clone(m.paths) {

@@ -17,35 +17,35 @@ func (e *examiner) permissions() {
 			"in a container, pass them on (docker run --device /dev/tenstorrent); on a host, see whether udev runs")
 		return
 	}
-	var shut, narrow []int
+	var denied, restricted []int
 	for _, n := range e.Setup.Nodes {
 		switch {
 		case !n.Usable:
-			shut = append(shut, n.Index)
+			denied = append(denied, n.Index)
 		case n.Mode&0o066 != 0o066:
-			narrow = append(narrow, n.Index)
+			restricted = append(restricted, n.Index)
 		}
 	}
 	rule := `install tt-kmd's udev rule (50-tenstorrent.rules makes the nodes 0666), then udevadm trigger`
-	if len(shut) > 0 {
+	if len(denied) > 0 {
 		e.add(Finding{
-			Area: Permissions, Level: Warning, Code: "nodes_denied", Devices: shut, Do: rule,
-			Text: "you may not use the nodes of " + words.Ranges(shut) + " in /dev/tenstorrent: programs that you start cannot open them; ttmon does not need them",
+			Area: Permissions, Level: Warning, Code: "nodes_denied", Devices: denied, Do: rule,
+			Text: "you may not use the nodes of " + words.Ranges(denied) + " in /dev/tenstorrent: programs that you start cannot open them; ttmon does not need them",
 		})
 	}
-	if len(narrow) > 0 {
+	if len(restricted) > 0 {
 		e.add(Finding{
-			Area: Permissions, Level: Hint, Code: "nodes_narrow", Devices: narrow, Do: rule + ", unless that is what you want",
-			Text: "not every user may use the nodes of " + words.Ranges(narrow),
+			Area: Permissions, Level: Hint, Code: "nodes_narrow", Devices: restricted, Do: rule + ", unless that is what you want",
+			Text: "not every user may use the nodes of " + words.Ranges(restricted),
 		})
 	}
-	if len(shut)+len(narrow) == 0 {
+	if len(denied)+len(restricted) == 0 {
 		e.addHost(Permissions, OK, "nodes", "all users may open the device nodes", "")
 	}
 }
 
-// kinds counts functions by what stands before them.
-func (e *examiner) kinds() map[model.IOMMU]int {
+// countIOMMU counts PCI functions by what an IOMMU does with their addresses.
+func (e *examiner) countIOMMU() map[model.IOMMU]int {
 	n := map[model.IOMMU]int{}
 	for _, f := range e.Setup.Functions {
 		if f.IOMMU.Known() {
@@ -56,7 +56,7 @@ func (e *examiner) kinds() map[model.IOMMU]int {
 }
 
 func (e *examiner) iommu() {
-	n := e.kinds()
+	n := e.countIOMMU()
 	switch {
 	case len(e.Setup.Functions) == 0:
 	case len(n) == 0:
@@ -77,7 +77,7 @@ func (e *examiner) hugePages() {
 		return
 	}
 	const setup = "install tenstorrent-hugepages.service of tt-system-tools, or set hugepagesz=1G hugepages=N on the kernel's command line"
-	need := len(e.Setup.Functions) - e.kinds()[model.Translated]
+	need := len(e.Setup.Functions) - e.countIOMMU()[model.Translated]
 	pages, known := e.Setup.HugePages.Get()
 	free := ""
 	if n, ok := e.Setup.HugeFree.Get(); ok {
