@@ -231,7 +231,7 @@ func (h *Host) Stale(ctx context.Context) (*wire.Stale, error) {
 }
 
 // Socket returns the first path with a socket; "": there is none. A path that the user
-// named is returned unchecked, so that errors name it.
+// named is returned unchecked: no other is used.
 func (h *Host) Socket() string {
 	for _, path := range h.Sockets {
 		if h.Named || isSocket(path) {

@@ -26,8 +26,8 @@ import (
 //	key NAME                a key, as tmux names it
 //	ctl COMMAND             tells the simulated host something
 //
-// Time spent in until and wait is cut from the film; everything else plays at the
-// speed at which it was recorded.
+// Only show and type add to the film: show plays as fast as it happened, type at a
+// fixed time per letter.
 type step struct{ verb, rest string }
 
 const (
