@@ -187,22 +187,20 @@ func (t *topCmd) configure() (path string, c config.Config, err error) {
 			}
 		}
 	}
-	for option, on := range map[string]bool{"top.charts.reverse": t.reverse, "top.readonly": t.readonly} {
-		if on {
-			set(option, "true")
+	for _, o := range []struct {
+		on            bool
+		option, value string
+	}{
+		{t.reverse, "top.charts.reverse", "true"},
+		{t.readonly, "top.readonly", "true"},
+		{t.noPlot, "top.charts.show", "never"},
+		{t.noProcesses, "top.processes.show", "false"},
+		{t.noColour || t.Color == "never", "display.theme", "mono"},
+		{t.fahrenheit, "display.temperature", "fahrenheit"},
+	} {
+		if o.on {
+			set(o.option, o.value)
 		}
-	}
-	if t.noPlot {
-		set("top.charts.show", "never")
-	}
-	if t.noProcesses {
-		set("top.processes.show", "false")
-	}
-	if t.noColour || t.Color == "never" {
-		set("display.theme", "mono")
-	}
-	if t.fahrenheit {
-		set("display.temperature", "fahrenheit")
 	}
 	if err == nil {
 		err = tui.CheckTheme(c.Display.Theme, t.Getenv)
