@@ -34,12 +34,16 @@ const deviceBytes = numFiles*valueBytes + cpuBytes + pidsBytes
 
 // closeFiles drops the descriptors, so that the next read opens them again.
 func (d *device) closeFiles() {
+	var fds [numFiles]int
+	n := 0
 	for i := range d.files {
 		if d.files[i].fd > 0 {
-			unix.Close(d.files[i].fd)
+			fds[n] = d.files[i].fd
+			n++
 		}
 		d.files[i] = file{}
 	}
+	hostfs.CloseAll(fds[:n])
 	d.dirs[inHwmon] = ""
 	d.statics, d.absentAt, d.firstReadAt = time.Time{}, time.Time{}, time.Time{}
 }
@@ -53,12 +57,16 @@ func isStatic(i int) bool { return i < len(attrs) && attrs[i].role == static }
 // quiescent state), at 64, 128, 256 …: a host of 32 chips would wait longer for
 // that than for its files.
 func (d *device) closeUnneeded() {
+	var fds [numFiles]int
+	n := 0
 	for i := range d.files {
 		if f := &d.files[i]; f.fd > 0 && (isStatic(i) || d.rounds == 1) {
-			unix.Close(f.fd)
+			fds[n] = f.fd
+			n++
 			f.fd = 0
 		}
 	}
+	hostfs.CloseAll(fds[:n])
 }
 
 func (d *device) size(i int) int {
