@@ -198,32 +198,26 @@ const (
 	OwnersUnseen DoubtKind = "owners_unseen"
 )
 
-// effects is what a doubt does to the figures it is about; a kind that is not
-// listed leaves them as they are.
-var effects = map[DoubtKind]Bound{
-	OtherThreads: Unsure, GraphCapture: Unsure, SlotMaybeAdopted: Unsure, OwnerGuessed: Unsure,
-	RecordsErased: AtLeast, SlotsFull: AtLeast, FigureImpossible: AtLeast,
-	ReportLate: AtLeast, ReportOverLimit: AtLeast, ReportRejected: Unsure,
-	NoticedLate: AtLeast, RequestUnknown: Unsure, EventsLost: Unsure, TooFast: Unsure, ChipUnknown: AtLeast, NotBelieved: AtLeast,
-
-	ProcessDenied: AtLeast, ProcessUnreadable: AtLeast, RegionUnreachable: AtLeast, OldRelease: AtLeast,
-	TrackingDisabled: AtLeast, ShutOut: AtLeast, LayoutMismatch: AtLeast, NotAttached: AtLeast, NothingKnown: AtLeast, OtherChipsOnly: AtLeast,
-	AllocatorUnknown: AtLeast, TooManyBlocks: AtLeast, LibraryUnwatched: AtLeast, LibraryUnseen: AtLeast,
-
-	SlotUnseen: AtLeast, SlotUnproven: AtLeast, SlotUndecided: AtLeast, SlotsChanging: Unsure, SlotsOverflowed: AtLeast,
-	RegionDenied: AtLeast, RegionUnreadable: AtLeast, LayoutUnknown: AtLeast, RegionMisnamed: AtLeast,
-	UsersHidden: AtLeast, UsersUnknown: AtLeast, ChipAmbiguous: AtLeast, Unaccounted: AtLeast, ShmUnreadable: AtLeast,
+// Bound is what the doubt leaves of a figure that would be exact without it. A kind
+// that is not listed leaves it as it is.
+func (k DoubtKind) Bound() Bound {
+	switch k {
+	case OtherThreads, GraphCapture, SlotMaybeAdopted, OwnerGuessed, ReportRejected, RequestUnknown, EventsLost,
+		TooFast, SlotsChanging:
+		return Unsure
+	case RecordsErased, SlotsFull, FigureImpossible, ReportLate, ReportOverLimit, NoticedLate, ChipUnknown, NotBelieved,
+		ProcessDenied, ProcessUnreadable, RegionUnreachable, OldRelease, TrackingDisabled, ShutOut, LayoutMismatch,
+		NotAttached, NothingKnown, OtherChipsOnly, AllocatorUnknown, TooManyBlocks, LibraryUnwatched, LibraryUnseen,
+		SlotUnseen, SlotUnproven, SlotUndecided, SlotsOverflowed, RegionDenied, RegionUnreadable, LayoutUnknown,
+		RegionMisnamed, UsersHidden, UsersUnknown, ChipAmbiguous, Unaccounted, ShmUnreadable:
+		return AtLeast
+	}
+	return Exact
 }
-
-// Bound is what the doubt leaves of a figure that would be exact without it.
-func (k DoubtKind) Bound() Bound { return effects[k] }
-
-// quiet are the doubts that hold for every program of a release.
-var quiet = map[DoubtKind]bool{OtherThreads: true, GraphCapture: true}
 
 // Quiet reports whether a doubt holds for every program of a release, so that
 // its mark says enough and one sentence for the host is plenty.
-func (k DoubtKind) Quiet() bool { return quiet[k] }
+func (k DoubtKind) Quiet() bool { return k == OtherThreads || k == GraphCapture }
 
 // Equal reports whether two doubts are the same.
 func (d Doubt) Equal(e Doubt) bool {

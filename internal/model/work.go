@@ -1,6 +1,9 @@
 package model
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // Work is what ran on a chip: how much of the time a program ran on it. That is
 // not how many of its cores worked. It comes from tt-metal's real-time profiler,
@@ -64,37 +67,39 @@ func WorkCauses() []WorkCause {
 	}
 }
 
-var workSentences = map[WorkCause]string{
-	WorkLossy:        "tt-metal before 0.80 drops records of very short programs",
-	WorkUnreported:   "a program that has not completed yet is not counted",
-	WorkUnprofiled:   "programs without an id ran: tt-metal does not report them",
-	WorkQueues:       "the process may use several command queues: tt-metal reports the programs of one",
-	WorkSubDevices:   "the process divided the device into sub-devices: programs that run at the same time are reported as too short",
-	WorkRecordsLost:  "ttmond could not read all records in time",
-	WorkOtherProcess: "another process that has the device open reports no programs",
-	WorkOtherChip:    "another chip of the board reports no programs",
-	WorkTooMuch:      "processes report more busy time than has passed",
-	WorkDispatch:     "the chip's dispatch cores account for another busy time (dispatch.busy)",
+var workSentences = sync.OnceValue(func() map[WorkCause]string {
+	return map[WorkCause]string{
+		WorkLossy:        "tt-metal before 0.80 drops records of very short programs",
+		WorkUnreported:   "a program that has not completed yet is not counted",
+		WorkUnprofiled:   "programs without an id ran: tt-metal does not report them",
+		WorkQueues:       "the process may use several command queues: tt-metal reports the programs of one",
+		WorkSubDevices:   "the process divided the device into sub-devices: programs that run at the same time are reported as too short",
+		WorkRecordsLost:  "ttmond could not read all records in time",
+		WorkOtherProcess: "another process that has the device open reports no programs",
+		WorkOtherChip:    "another chip of the board reports no programs",
+		WorkTooMuch:      "processes report more busy time than has passed",
+		WorkDispatch:     "the chip's dispatch cores account for another busy time (dispatch.busy)",
 
-	WorkNotWatched:  "the process has no libttmon in it, and ttmond does not watch it: start it with ttmon run",
-	WorkTooFast:     "the chips report too often for ttmond's probes: start the process with ttmon run",
-	WorkNoSymbols:   "this tt-metal has none of the functions by which ttmond sees programs: update ttmon, or start the process with ttmon run",
-	WorkWhichChip:   "the process started before ttmond, so which of its chips reports is unknown",
-	WorkNoProfiler:  "tt-metal before 0.71 does not report programs",
-	WorkProfilerOff: "tt-metal does not report programs of this chip",
-	WorkRemoteChip:  "tt-metal does not report programs of a chip without PCIe of its own",
-	WorkNoIOMMU:     "tt-metal does not report programs of a Blackhole chip without an IOMMU",
-	WorkSilent:      "no program completed: the chip is idle, or one long program runs",
-	WorkLayout:      "this tt-metal reports programs in a layout that ttmon does not know",
-	WorkFirstSample: "needs a second sample",
-	WorkDeviceState: "the device does not respond",
-	WorkUsersHidden: "the processes that use the device are not visible",
-}
+		WorkNotWatched:  "the process has no libttmon in it, and ttmond does not watch it: start it with ttmon run",
+		WorkTooFast:     "the chips report too often for ttmond's probes: start the process with ttmon run",
+		WorkNoSymbols:   "this tt-metal has none of the functions by which ttmond sees programs: update ttmon, or start the process with ttmon run",
+		WorkWhichChip:   "the process started before ttmond, so which of its chips reports is unknown",
+		WorkNoProfiler:  "tt-metal before 0.71 does not report programs",
+		WorkProfilerOff: "tt-metal does not report programs of this chip",
+		WorkRemoteChip:  "tt-metal does not report programs of a chip without PCIe of its own",
+		WorkNoIOMMU:     "tt-metal does not report programs of a Blackhole chip without an IOMMU",
+		WorkSilent:      "no program completed: the chip is idle, or one long program runs",
+		WorkLayout:      "this tt-metal reports programs in a layout that ttmon does not know",
+		WorkFirstSample: "needs a second sample",
+		WorkDeviceState: "the device does not respond",
+		WorkUsersHidden: "the processes that use the device are not visible",
+	}
+})
 
 // Why is the cause as a sentence without a full stop: the reason of a figure that
 // is missing. It is empty where there is nothing to say.
 func (c WorkCause) Why() string {
-	if s, ok := workSentences[c]; ok || c == "" {
+	if s, ok := workSentences()[c]; ok || c == "" {
 		return s
 	}
 	return string(c) // of a newer ttmond

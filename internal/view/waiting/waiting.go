@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/assess"
@@ -55,13 +56,13 @@ func (x *printer) line(label, text string) {
 		}
 		l = strings.TrimRight("  "+words.Pad(label, column)+l, " ")
 		if x.o.ASCII {
-			l = ascii.Replace(l)
+			l = ascii().Replace(l)
 		}
 		x.dst = append(append(x.dst, l...), '\n')
 	}
 }
 
-var ascii = strings.NewReplacer("≥", ">=", "µ", "u", "→", ">", "–", "-")
+var ascii = sync.OnceValue(func() *strings.Replacer { return strings.NewReplacer("≥", ">=", "µ", "u", "→", ">", "–", "-") })
 
 func (x *printer) head() {
 	state := "not stuck, as far as ttmon sees"

@@ -5,6 +5,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/assess"
@@ -12,20 +13,22 @@ import (
 )
 
 // kindWords are the kinds of conditions in words, short enough for a column.
-var kindWords = map[model.ConditionKind]string{
-	model.ConditionResetting:    "resetting",
-	model.ConditionSlowLink:     "slow link",
-	model.ConditionWeakLink:     "weak link",
-	model.ConditionLinkDown:     "link down",
-	model.ConditionMemoryFailed: "mem fault",
-	model.ConditionMemoryErrors: "mem error",
-	model.ConditionReadStalled:  "stalled",
-	model.ConditionTripped:      "overheated before",
-	model.ConditionMemoryFull:   "memory full",
-	model.ConditionStaleMemory:  "stale memory",
-	model.ConditionUnbound:      "no driver",
-	model.ConditionStuck:        "stuck?",
-}
+var kindWords = sync.OnceValue(func() map[model.ConditionKind]string {
+	return map[model.ConditionKind]string{
+		model.ConditionResetting:    "resetting",
+		model.ConditionSlowLink:     "slow link",
+		model.ConditionWeakLink:     "weak link",
+		model.ConditionLinkDown:     "link down",
+		model.ConditionMemoryFailed: "mem fault",
+		model.ConditionMemoryErrors: "mem error",
+		model.ConditionReadStalled:  "stalled",
+		model.ConditionTripped:      "overheated before",
+		model.ConditionMemoryFull:   "memory full",
+		model.ConditionStaleMemory:  "stale memory",
+		model.ConditionUnbound:      "no driver",
+		model.ConditionStuck:        "stuck?",
+	}
+})
 
 // Code is the stable word for a kind in notices, checks and findings: that of a
 // slow link is older than the kind.
@@ -41,7 +44,7 @@ const StateWidth = len("throttled")
 
 // Kind is the word for a kind of condition: "slow link".
 func Kind(k model.ConditionKind) string {
-	if w, ok := kindWords[k]; ok {
+	if w, ok := kindWords()[k]; ok {
 		return w
 	}
 	return Escape(string(k))
