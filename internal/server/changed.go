@@ -179,7 +179,7 @@ func (k compared) change(of labels.Labels) changed.Change {
 			x.Unit = perSecond(row.Unit)
 		}
 	} else if kind := x.Labels["condition"]; kind != "" {
-		x.Title, x.Labels = words.Kind(model.ConditionKind(kind)), nil
+		x.Title, x.Labels, x.Condition = words.Kind(model.ConditionKind(kind)), nil, true
 	} else if reason := x.Labels["reason"]; reason != "" {
 		x.Title, x.Labels = "throttled by "+reason, nil
 	} else if k.counter {

@@ -46,7 +46,9 @@ interface Apart {
 
 const figure = (c: Change, p: Part): string => {
   if (p.samples === 0) return "–";
-  const decimals = state.metrics.find((m) => m.name === c.metric)?.decimals ?? (Math.abs(p.mean) < 10 && p.mean % 1 !== 0 ? 2 : 0);
+  // The mean of a count keeps its fraction: 0 processes before and 0.3 during would both be 0.
+  const fraction = Math.abs(p.mean) < 10 && p.mean % 1 !== 0 ? 2 : 0;
+  const decimals = c.unit ? (state.metrics.find((m) => m.name === c.metric)?.decimals ?? fraction) : fraction;
   return value(p.mean, c.unit ?? "", decimals);
 };
 

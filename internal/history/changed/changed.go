@@ -145,6 +145,9 @@ type Change struct {
 	Score  float64           `json:"score"`
 	Before Part              `json:"before"`
 	During Part              `json:"during"`
+	// Condition: the series is a condition of a device, such as hung. Of what moved
+	// equally far it comes first: it names the trouble.
+	Condition bool `json:"-"`
 }
 
 // Answer is what changed on a host in a stretch.
@@ -188,7 +191,7 @@ func (a *Apart) add(c Change) {
 func (a *Answer) Rank(limit int) {
 	a.Changes = slices.DeleteFunc(a.Changes, func(c Change) bool { return c.Score < Least })
 	slices.SortStableFunc(a.Changes, func(x, y Change) int {
-		return cmp.Or(cmp.Compare(y.Score, x.Score), cmp.Compare(y.relative(), x.relative()), cmp.Compare(x.Metric, y.Metric), cmp.Compare(x.device(), y.device()))
+		return cmp.Or(cmp.Compare(y.Score, x.Score), first(x.Condition, y.Condition), cmp.Compare(y.relative(), x.relative()), cmp.Compare(x.Metric, y.Metric), cmp.Compare(x.device(), y.device()))
 	})
 	a.Stopped, a.Began = Apart{Series: []Change{}}, Apart{Series: []Change{}}
 	a.Changes = slices.DeleteFunc(a.Changes, func(c Change) bool {
@@ -219,4 +222,15 @@ func (c *Change) relative() float64 {
 		return 0
 	}
 	return math.Abs(c.During.Mean-c.Before.Mean) / size
+}
+
+// first orders what has a property before what has not.
+func first(x, y bool) int {
+	switch {
+	case x == y:
+		return 0
+	case x:
+		return -1
+	}
+	return 1
 }

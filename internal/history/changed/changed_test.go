@@ -110,16 +110,17 @@ func TestRank(t *testing.T) {
 		{Metric: "new", Kind: Began, Score: Most},
 		{Metric: "much", Kind: Moved, Score: Most, Device: &one, Before: Part{Mean: 10}, During: Part{Mean: 20}},
 		{Metric: "all", Kind: Moved, Score: Most, Before: Part{Mean: 0}, During: Part{Mean: 20}},
+		{Metric: "hung", Kind: Moved, Score: Most, Condition: true, Before: Part{Mean: 0.1}, During: Part{Mean: 0.5}},
 	}}
 	for i := range 30 { // a device is lost: its series crowd nothing out
 		a.Changes = append(a.Changes, Change{Metric: fmt.Sprint("gone ", i), Kind: Stopped, Score: Most})
 	}
-	a.Rank(3)
+	a.Rank(4)
 	got := ""
 	for _, c := range a.Changes {
 		got += c.Metric + " "
 	}
-	if got != "all much some " || a.More != 1 {
+	if got != "hung all much some " || a.More != 1 {
 		t.Errorf("%sand %d more", got, a.More)
 	}
 	if a.Began.Count != 1 || a.Began.Series[0].Metric != "new" || a.Stopped.Count != 30 || len(a.Stopped.Series) != maxApart {

@@ -2,6 +2,7 @@ package text
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -114,8 +115,10 @@ func ChangedFigures(c *changed.Change) (before, during string) {
 	return before, during
 }
 
+// changedFigure writes a mean. That of a count keeps its fraction: 0 processes
+// before and 0.3 during would both be 0.
 func changedFigure(c *changed.Change, v float64) string {
-	if col, ok := metric.Find(metric.Devices(), c.Metric); ok && !strings.HasSuffix(c.Unit, "/s") {
+	if col, ok := metric.Find(metric.Devices(), c.Metric); ok && !strings.HasSuffix(c.Unit, "/s") && (col.Form() != metric.Plain || v == math.Trunc(v)) {
 		per := col.Per
 		if per == 0 {
 			per = 1

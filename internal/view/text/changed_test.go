@@ -51,13 +51,26 @@ func TestAppendChanged(t *testing.T) {
 	}
 }
 
-// TestChangedRate: a rate of bytes is in a unit that people read, not a raw float.
-func TestChangedRate(t *testing.T) {
-	before, during := ChangedFigures(&changed.Change{
-		Kind: changed.Moved, Metric: "pcie.rx.total", Unit: "B/s",
-		Before: changed.Part{Mean: 84633159.08, Samples: 5}, During: changed.Part{Mean: 0, Samples: 5},
-	})
-	if before != "81 MiB/s" || during != "0 B/s  (-100 %)" {
-		t.Errorf("%q, %q", before, during)
+// TestChangedFigures: a rate of bytes is in a unit that people read, not a raw
+// float; the mean of a count keeps its fraction.
+func TestChangedFigures(t *testing.T) {
+	for name, c := range map[string]struct {
+		metric, unit   string
+		means          [2]float64
+		before, during string
+	}{
+		"rate of bytes": {"pcie.rx.total", "B/s", [2]float64{84633159.08, 0}, "81 MiB/s", "0 B/s  (-100 %)"},
+		"count":         {"processes.count", "", [2]float64{0, 0.3}, "0", "0.3"},
+		"power":         {"power.draw", "W", [2]float64{14.4, 14.4}, "14 W", "14 W  (+0 %)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, during := ChangedFigures(&changed.Change{
+				Kind: changed.Moved, Metric: c.metric, Unit: c.unit,
+				Before: changed.Part{Mean: c.means[0], Samples: 5}, During: changed.Part{Mean: c.means[1], Samples: 5},
+			})
+			if before != c.before || during != c.during {
+				t.Errorf("%q, %q, want %q, %q", before, during, c.before, c.during)
+			}
+		})
 	}
 }
