@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
@@ -355,4 +356,25 @@ func (x *stage) again(f failure.Fix, ask ttnn.Step) bool {
 		}
 	}
 	return do(x.T, j, with(ask, ttnn.Step{"do": "ask"})).Fits
+}
+
+// TestFailedNotifies: a request that failed is announced with its event, not when the
+// ring is empty, which it never is while programs allocate all the time.
+func TestFailedNotifies(t *testing.T) {
+	s := newSource(Options{}, &kernel{})
+	apply := func(e event) {
+		raw := watchEvent{Pid: 7, Kind: uint8(e.kind), Word: e.word}
+		s.applySample(unsafe.Slice((*byte)(unsafe.Pointer(&raw)), eventBytes))
+	}
+	s.accounts.process(7)
+	apply(made(aList, anAllocator, 0))
+	if len(s.Failed()) != 0 {
+		t.Fatal("nothing has failed yet")
+	}
+	e := event{kind: noRoom}
+	*about[noRoomEvent](&e) = noRoomEvent{List: aList, Asked: 16 * capacity, Padded: 16 * capacity, Page: 64}
+	apply(e)
+	if len(s.Failed()) != 1 || len(s.Failures()) != 1 {
+		t.Error("a request that failed is not announced")
+	}
 }

@@ -320,7 +320,6 @@ func (s *Source) readAll(record *ringbuf.Record) (n int, err error) {
 				t.caughtUp(n, began)
 			}
 			s.learnNewChips(time.Now())
-			s.notifyFailures()
 			s.served.Store(max(s.served.Load(), asked))
 			s.synced.Broadcast()
 			s.mu.Unlock()
@@ -398,6 +397,7 @@ func (s *Source) applySample(sample []byte) {
 		s.accounts.process(e.pid).child = true
 	}
 	s.accounts.apply(&e)
+	s.notifyFailures() // here: while programs allocate all the time the ring is never empty
 }
 
 // isElsewhere reports whether events come from a process of another host, which has
