@@ -81,11 +81,9 @@ func (b *accounts) followPrograms(p *process) {
 // add begins a log.
 func (t *programTap) add(p *process, chip uint32) *chipLog {
 	l := &chipLog{process: p, number: chip, uid: -1}
-	if uid, err := proc.Owner(hostfs.Root{}, p.PID); err == nil {
-		l.uid = uid
-	}
-	if st, err := proc.ReadStat(hostfs.Root{}, p.PID); err == nil && (p.Start == 0 || p.Start == st.Start) {
-		l.comm, p.Start = string(st.Comm), st.Start
+	uid, err := proc.Owner(hostfs.Root{}, p.PID)
+	if st, statErr := proc.ReadStat(hostfs.Root{}, p.PID); err == nil && statErr == nil && (p.Start == 0 || p.Start == st.Start) {
+		l.uid, l.comm, p.Start = uid, string(st.Comm), st.Start
 	}
 	if t.exited[uint32(p.PID)].process == p {
 		l.uid, l.ended, l.Ended = p.uid, time.Now(), true // the pid may be another's by now
@@ -221,7 +219,9 @@ type ProgramFollower struct {
 	next  time.Time              // when pages are read again
 	more  bool                   // not all was sent
 	held  bool                   // programs wait for their names
-	upTo  int64
+	upTo  int64                  // Unix ns: what was reported before has been read
+	// sentUpTo is the last time up to which all was sent.
+	sentUpTo int64
 }
 
 // position is how far a follower has read a log.
@@ -297,13 +297,26 @@ func (f *ProgramFollower) Next(ctx context.Context) (list []launches.Message, er
 		}
 		f.decide()
 		list = f.read(time.Now())
-		if !f.more && !f.held {
-			list = append(list, launches.Message{UpTo: f.upTo})
+		if upTo := f.reached(); upTo > f.sentUpTo {
+			f.sentUpTo = upTo
+			list = append(list, launches.Message{UpTo: upTo})
 		}
 		if len(list) > 0 {
 			return list, nil
 		}
 	}
+}
+
+// reached is a time: all that was reported before it has been sent. A process whose
+// programs never get a name delays it, and does not stop it.
+func (f *ProgramFollower) reached() int64 {
+	switch {
+	case f.more:
+		return 0
+	case f.held:
+		return f.upTo - int64(pages.MaxHeld)
+	}
+	return f.upTo
 }
 
 func (f *ProgramFollower) wait(ctx context.Context) error {
@@ -321,28 +334,35 @@ func (f *ProgramFollower) wait(ctx context.Context) error {
 
 // decide calls allow for new logs, without the lock.
 func (f *ProgramFollower) decide() {
-	var open []*chipLog
+	type decision struct {
+		pid, uid int
+		allowed  bool
+	}
+	open := map[*chipLog]*decision{}
 	f.s.mu.Lock()
 	for _, l := range f.s.accounts.programs.logs {
 		if at := f.at[l]; at == nil || !at.decided {
-			open = append(open, l)
+			open[l] = &decision{pid: l.process.PID, uid: l.uid}
 		}
 	}
 	f.s.mu.Unlock()
 	if len(open) == 0 {
 		return
 	}
-	allowed := make([]bool, len(open))
-	for i, l := range open {
-		allowed[i] = f.allow(l.process.PID, l.uid)
+	for _, d := range open {
+		d.allowed = f.allow(d.pid, d.uid)
 	}
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
-	for i, l := range open {
+	for _, l := range f.s.accounts.programs.logs { // others may have been dropped since
+		d := open[l]
+		if d == nil {
+			continue
+		}
 		if f.at[l] == nil {
 			f.at[l] = &position{}
 		}
-		f.at[l].decided, f.at[l].allowed = true, allowed[i]
+		f.at[l].decided, f.at[l].allowed = true, d.allowed
 	}
 }
 
@@ -351,25 +371,22 @@ func (f *ProgramFollower) read(now time.Time) (list []launches.Message) {
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
 	t, left := f.s.accounts.programs, maxSent
-	f.more, f.held = false, false
+	f.held = false
 	for _, l := range t.logs {
 		at := f.at[l]
 		if at == nil || !at.allowed || l.Next() == 0 {
 			continue
 		}
-		if left == 0 {
-			f.more = true
-			break
+		for some := true; some && left > 0; { // one batch, unless programs between are missing
+			var b *launches.Batch
+			if b, some = l.batch(at, left, now); some {
+				list = append(list, launches.Message{Batch: b})
+				left -= max(1, len(b.Programs))
+			}
 		}
-		b, some := l.batch(at, left, now)
-		if left -= len(b.Programs); left > 0 && at.next < l.Next() {
-			f.held = true
-		}
-		if some {
-			list = append(list, launches.Message{Batch: b})
-		}
+		f.held = f.held || left > 0 && at.next < l.Next()
 	}
-	f.more = f.more || left == 0
+	f.more = left == 0
 	t.clean(now)
 	return list
 }

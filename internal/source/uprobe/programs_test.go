@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -365,5 +366,89 @@ func TestFollowerEnds(t *testing.T) {
 	close(s.ended)
 	if _, err := f.Next(context.Background()); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestDroppedWhileDecided: a follower keeps nothing of a log that is dropped while it
+// is decided who may see it.
+func TestDroppedWhileDecided(t *testing.T) {
+	s := newSource(Options{}, &kernel{})
+	f := s.FollowPrograms(func(int, int) bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if p := s.accounts.processes[7]; p != nil {
+			s.accounts.remove(p)
+		}
+		s.accounts.programs.clean(time.Now().Add(2 * lateRead))
+		return true
+	})
+	defer f.Close()
+	feedLog(s.accounts, 7, 0, 10)
+	f.decide()
+	if len(f.at) != 0 {
+		t.Errorf("%d logs are still known", len(f.at))
+	}
+}
+
+// TestReusedPid: a log is no user's where the pid is another process's by now.
+func TestReusedPid(t *testing.T) {
+	for name, c := range map[string]struct {
+		start uint64
+		want  int
+	}{"same process": {0, os.Getuid()}, "another process": {1, -1}} {
+		t.Run(name, func(t *testing.T) {
+			s := newSource(Options{}, &kernel{})
+			defer s.FollowPrograms(everyone).Close()
+			pid := uint32(os.Getpid())
+			s.accounts.process(pid).Start = c.start
+			feedLog(s.accounts, pid, 0, 1)
+			if got := s.accounts.programs.logs[0].uid; got != c.want {
+				t.Errorf("the log belongs to user %d, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+// TestNamelessPrograms: programs that wait for their names delay the time up to which
+// all has been sent, and do not stop it.
+func TestNamelessPrograms(t *testing.T) {
+	s := newSource(Options{}, &kernel{})
+	f := s.FollowPrograms(everyone)
+	defer f.Close()
+	p := s.accounts.process(7)
+	s.accounts.followPrograms(p)
+	page := make([]byte, pages.PageBytes)
+	page[8], page[20] = 1, 9
+	began := time.Now().UnixNano()
+	p.work.Add(&pages.Batch{Time: time.Now().Add(time.Minute).UnixNano(), Ticks: 1, Pages: page, Sources: []uint64{0xaaaa}})
+	list, err := f.Next(t.Context())
+	if err != nil || len(list) != 1 || list[0].Batch != nil || list[0].UpTo >= began || list[0].UpTo < began-int64(pages.MaxHeld) {
+		t.Errorf("%+v %v, want a time before %d", list, err, began)
+	}
+}
+
+// TestProgramsBetweenNonsense: programs between those whose times cannot be true are
+// sent at once.
+func TestProgramsBetweenNonsense(t *testing.T) {
+	s := newSource(Options{}, &kernel{})
+	f := s.FollowPrograms(everyone)
+	defer f.Close()
+	p := s.accounts.process(7)
+	s.accounts.followPrograms(p)
+	b := pages.Batch{Time: time.Now().UnixNano(), Ticks: 1}
+	for range 20 {
+		nonsense, good := make([]byte, pages.PageBytes), make([]byte, pages.PageBytes)
+		nonsense[8], nonsense[19] = 1, 0x70 // ends in 250 years
+		good[8], good[20] = 1, 9
+		b.Pages = slices.Concat(b.Pages, nonsense, good)
+	}
+	p.work.Add(&b)
+	f.decide()
+	got := 0
+	for _, m := range f.read(time.Now().Add(time.Hour)) {
+		got += len(m.Batch.Programs)
+	}
+	if got != 20 || f.held || f.more {
+		t.Errorf("%d programs, held %v, more %v", got, f.held, f.more)
 	}
 }

@@ -279,6 +279,9 @@ func (c *Chip) forgetPointers() {
 		}
 	}
 	clear(c.programs)
+	if c.log != nil {
+		c.log.settle()
+	}
 }
 
 // size is what an account takes, in blocks of an allocator's.

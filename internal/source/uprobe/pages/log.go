@@ -24,6 +24,8 @@ type Log struct {
 	ring []ran
 	next uint64 // the number of the next program; 0: none yet
 	held int    // programs in the ring
+	// settled is the number of the first program whose operation may be replaced.
+	settled uint64
 }
 
 // ran is a program that ran. One whose time cannot be true has a length below zero.
@@ -75,9 +77,23 @@ func (l *Log) enlarge(number uint64) {
 	l.ring = ring
 }
 
+// settle has the programs refer to the operations that theirs were added to: those
+// without a name would be kept otherwise, and a process can have one for each program.
+func (l *Log) settle() {
+	for n := max(l.settled, l.next-uint64(l.held)); n < l.next; n++ {
+		x := &l.ring[n%uint64(len(l.ring))]
+		x.op = x.op.named()
+	}
+	l.settled = l.next
+}
+
 // nameTimeout is how long a program waits for its name: the kernel's part reads it
 // when the chip reports again.
 const nameTimeout = time.Second
+
+// MaxHeld is how long after its report a program may wait for its name: its end may
+// be laid later than that.
+const MaxHeld = nameTimeout + 2*time.Duration(layMost)
 
 // Since are programs from a number on, at most max, that follow each other; first is
 // the number of the first, and next that of the one to ask for then. Those between

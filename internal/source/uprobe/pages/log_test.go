@@ -158,3 +158,20 @@ func TestLogWaitsForNames(t *testing.T) {
 		t.Error("it is still kept")
 	}
 }
+
+// A process that names each of its programs by another pointer does not have more
+// kept than the programs themselves.
+func TestLogKeepsFewOperations(t *testing.T) {
+	p, l := followed(1 << 20)
+	const programs = 20 * maxPrograms
+	for i := range uint64(programs) {
+		at(p, float64(i)/1000, []uint64{1<<32 + i}, of(1, i*1000, i*1000+500))
+	}
+	ops := map[*Op]bool{}
+	for n := l.next - uint64(l.held); n < l.next; n++ {
+		ops[l.ring[n%uint64(len(l.ring))].op] = true
+	}
+	if l.held != programs || len(ops) > maxPrograms+1 {
+		t.Errorf("%d operations for %d programs", len(ops), l.held)
+	}
+}
