@@ -218,5 +218,9 @@ func (h *historyCmd) printChanged(args []string) error {
 		}
 		return h.Output("").Write(append(b, '\n'))
 	}
-	return h.PrintText(text.AppendChanged(nil, a))
+	o, err := h.TextOptions(h.Stdout)
+	if err != nil {
+		return err
+	}
+	return h.PrintText(text.AppendChanged(nil, a, o.Width))
 }

@@ -24,6 +24,8 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"--help"}, 0, "--takeover"},
 		{[]string{"--check-config"}, 0, "[alloc]"},
 		{[]string{"--check-config", "--config", wrong}, 2, "nonsense"},
+		{[]string{"--root", "/nonexistent"}, 2, "root: stat /nonexistent: no such file or directory"},
+		{[]string{"--root", wrong}, 2, "root: " + wrong + " is not a directory"},
 		{[]string{"--no-such-flag"}, 2, "no-such-flag"},
 		{[]string{"something"}, 2, "something"},
 		{[]string{"replay"}, 2, "ttmon-server replay"},

@@ -89,6 +89,31 @@ func TestSelftest(t *testing.T) {
 	}
 }
 
+// A chip that ttmond knows is hung is no fault of ttmon's: its values are unknown, and
+// its state is compared once the test has read it for long enough.
+func TestSelftestKnowsWhatTtmondKnows(t *testing.T) {
+	t.Parallel()
+	h := start(t, sim.Options{Boards: "n300,p150a"})
+	d := startDaemon(t, h)
+	ctl(t, h, "hang", "0")
+	await(t, "that ttmond notices", func() bool {
+		return strings.Contains(runIn(t, h, "smi", "--daemon", d.api, "--query-device=state", "--format=csv,noheader").out, "hung")
+	})
+	got := runIn(t, h, "selftest", "--json", "--daemon", d.api)
+	r := selftested(t, got)
+	if wrong := wrongRows(r); got.code != 0 || len(wrong) > 0 {
+		t.Errorf("exit code %d, wrong: %+v", got.code, wrong)
+	}
+	if rightOf(r, "snapshot of ttmond") != 1 || rightOf(r, "state by ttmond") != 1 {
+		t.Errorf("ttmond's state was not compared: %+v", r.Rows)
+	}
+	for _, row := range r.Rows {
+		if row.Part == report.Devices && row.Device != nil && *row.Device == 0 && (row.Verdict != report.Unknown || row.Note != "the chip is hung: its values are stale") {
+			t.Errorf("a value of the hung chip: %+v", row)
+		}
+	}
+}
+
 // rightOf counts the rows about something that agree.
 func rightOf(r *report.Report, what string) (n int) {
 	for _, row := range r.Rows {

@@ -60,12 +60,8 @@ func (o Options) Files() (hostfs.Root, error) {
 	if o.Root == "" {
 		return hostfs.Root{}, nil
 	}
-	st, err := os.Stat(o.Root)
-	if err != nil {
+	if err := hostfs.CheckDir(o.Root); err != nil {
 		return hostfs.Root{}, exit.Usage("--root: %w", err)
-	}
-	if !st.IsDir() {
-		return hostfs.Root{}, exit.Usage("--root: %s is not a directory", o.Root)
 	}
 	return hostfs.At(o.Root), nil
 }

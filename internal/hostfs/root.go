@@ -3,6 +3,7 @@ package hostfs
 import (
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,6 +31,19 @@ func (r Root) String() string {
 		return "/"
 	}
 	return r.dir
+}
+
+// CheckDir returns an error that names dir where it cannot stand for the root of a
+// host: a host without any file would look like one without boards.
+func CheckDir(dir string) error {
+	st, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if !st.IsDir() {
+		return fmt.Errorf("%s is not a directory", dir)
+	}
+	return nil
 }
 
 // Path turns a path of the watched host ("/sys/class/…") into one of ours.

@@ -16,6 +16,7 @@ import (
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/daemon"
+	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
 	"github.com/ttmon/ttmon/internal/source/firmware"
@@ -168,6 +169,9 @@ func (c *Config) checkSockets() error {
 			return fmt.Errorf("%s: %q is not a path", what, *path)
 		}
 		*path = abs
+	}
+	if err := hostfs.CheckDir(c.Root); err != nil {
+		return fmt.Errorf("root: %w", err)
 	}
 	for what, mode := range map[string]string{"alloc.mode": c.Alloc.Mode, "api.mode": c.API.Mode} {
 		if _, err := daemon.ParseMode(mode); err != nil {

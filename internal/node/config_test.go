@@ -73,6 +73,7 @@ func TestConfigMistakes(t *testing.T) {
 		"[uprobe]\nmax_blocks = -1\n":                                   "uprobe.max_blocks",
 		"[collect]\ninterval = \"1ms\"\n":                               "collect.interval",
 		"[collect]\ninterval = \"often\"\n":                             "line 2",
+		"root = \"/nonexistent\"\n":                                     "root: stat /nonexistent: no such file or directory",
 		"[log]\nlevel = \"loud\"\n":                                     "log.level: \"loud\"",
 		"[log]\nformat = \"xml\"\n":                                     "log.format: \"xml\"",
 	} {

@@ -84,6 +84,10 @@ func (t *test) devices(ctx context.Context, r *report.Report) {
 			r.Add(row(report.Devices, "all values", d.Index, report.Unknown, "the device is "+string(d.State)+": its files are left alone"))
 			continue
 		}
+		if t.hung[d.Index] {
+			r.Add(row(report.Devices, "all values", d.Index, report.Unknown, "the chip is hung: its values are stale"))
+			continue
+		}
 		list = append(list, &subject{index: d.Index, bus: d.BusID, open: map[string]*report.Row{}})
 	}
 	for range rounds {
@@ -135,8 +139,8 @@ func (t *test) compareDevice(s *subject, snap *model.Snapshot, before, after rea
 	d := snap.Device(s.index)
 	for _, v := range values() {
 		old := s.open[v.field]
-		if old != nil && old.Verdict != report.Wrong {
-			continue
+		if old != nil && (old.Verdict != report.Wrong || d != nil && d.State != model.StateOK) {
+			continue // it agrees, or what was found while the chip worked is final
 		}
 		found := compareValue(v, snap, d, path(t.root, s.index, s.bus, v.in, v.file), before, after)
 		if found == nil {
@@ -166,6 +170,10 @@ func compareValue(v value, snap *model.Snapshot, d *model.Device, file string, b
 	}
 	if d == nil {
 		out.Verdict, out.Note = report.Wrong, "ttmon no longer shows the device"
+		return out
+	}
+	if d.State != model.StateOK { // ttmon drops the values that the files still have
+		out.Verdict, out.Note = report.Unknown, "the device became "+string(d.State)+" during the test"
 		return out
 	}
 	ours := column.Get(snap, d)
@@ -251,7 +259,7 @@ func shown(c metric.Column[*model.Device], v metric.Value) string {
 func (t *test) plausible(r *report.Report, s *model.Snapshot) {
 	for i := range s.Devices {
 		d := &s.Devices[i]
-		if d.State != model.StateOK {
+		if d.State != model.StateOK || t.hung[d.Index] {
 			continue
 		}
 		physics(r, d)

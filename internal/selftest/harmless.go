@@ -126,6 +126,9 @@ func (t *test) heartbeats(ctx context.Context, r *report.Report, before traces, 
 	last := t.readBeats(ctx, s, had)
 	for i := range s.Devices {
 		d := &s.Devices[i]
+		if t.hung[d.Index] {
+			r.Add(hungRow(d))
+		}
 		first, ok := before.beats[d.Index]
 		if !ok {
 			note := "it was " + string(d.State) + " before the test"
@@ -137,6 +140,17 @@ func (t *test) heartbeats(ctx context.Context, r *report.Report, before traces, 
 		}
 		r.Add(beatRow(d, first, after[d.Index], last[d.Index]))
 	}
+}
+
+// hungRow compares the state of a device that ttmond reports as hung with our own
+// reading, which had the time of the whole test to see a beat.
+func hungRow(d *model.Device) report.Row {
+	out := row(report.Host, "state by ttmond", d.Index, agree(d.State == model.StateHung), "")
+	out.Ours, out.Witness, out.By = string(d.State), string(model.StateHung), "ttmond"
+	if d.State == model.StateOK && d.StateReason.Cause == model.HeartbeatUnseen {
+		out.Verdict, out.Note = report.Unknown, "the test was too short to see a heartbeat"
+	}
+	return out
 }
 
 // beatRow judges three readings of a heartbeat: before the test, after it, and

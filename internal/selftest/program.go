@@ -195,7 +195,7 @@ func (t *test) stage(ctx context.Context) (stage, error) {
 	}
 	for i := range s.Devices {
 		d := &s.Devices[i]
-		if d.State == model.StateOK && len(ours(s, d.Index)) == 0 && d.HiddenFDs == 0 {
+		if d.State == model.StateOK && !t.hung[d.Index] && len(ours(s, d.Index)) == 0 && d.HiddenFDs == 0 {
 			return onDevices(s.Devices[i : i+1]), nil
 		}
 	}

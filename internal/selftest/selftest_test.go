@@ -177,6 +177,75 @@ func TestSlowOnly(t *testing.T) {
 	}
 }
 
+// What ttmond knows of a chip that hung before the test is not held against our own
+// reading, which began later; anything else is.
+func TestHungSince(t *testing.T) {
+	for name, tt := range map[string]struct {
+		own, theirs           model.State
+		ownCause, theirsCause model.Cause
+		hung                  bool
+		note                  string
+	}{
+		"not read for long":       {model.StateOK, model.StateHung, model.HeartbeatUnseen, model.HeartbeatStopped, true, ""},
+		"it beats for us":         {model.StateOK, model.StateHung, "", model.HeartbeatStopped, false, "device 0 is bus   ok here, and bus   hung for ttmond"},
+		"hung for another reason": {model.StateOK, model.StateHung, model.HeartbeatUnseen, model.AllOnes, false, "device 0 is bus   ok here, and bus   hung for ttmond"},
+		"hung for both":           {model.StateHung, model.StateHung, model.HeartbeatStopped, model.HeartbeatStopped, false, ""},
+		"ok for both":             {model.StateOK, model.StateOK, model.HeartbeatUnseen, "", false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			host := func(s model.State, c model.Cause) *model.Snapshot {
+				return &model.Snapshot{Devices: []model.Device{{BusID: "bus", State: s, StateReason: model.StateReason{Cause: c}}}}
+			}
+			own, theirs := host(tt.own, tt.ownCause), host(tt.theirs, tt.theirsCause)
+			x := &test{hung: hungSince(own, theirs)}
+			if note := x.difference(own, theirs); x.hung[0] != tt.hung || note != tt.note {
+				t.Errorf("hung %v, %q", x.hung, note)
+			}
+		})
+	}
+}
+
+func TestHungRow(t *testing.T) {
+	for name, tt := range map[string]struct {
+		state model.State
+		cause model.Cause
+		want  report.Verdict
+	}{
+		"hung":       {model.StateHung, model.HeartbeatStopped, report.Right},
+		"beats":      {model.StateOK, "", report.Wrong},
+		"no time":    {model.StateOK, model.HeartbeatUnseen, report.Unknown},
+		"it is gone": {model.StateLost, model.ReportedGone, report.Wrong},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := hungRow(&model.Device{State: tt.state, StateReason: model.StateReason{Cause: tt.cause}}); got.Verdict != tt.want {
+				t.Errorf("%+v, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// A chip that hangs while values are compared has stale ones from then on: what was
+// found before stays, the rest is unknown.
+func TestCompareAChipThatHangs(t *testing.T) {
+	x := &test{}
+	s := &subject{open: map[string]*report.Row{}}
+	file := path(x.root, 0, "", inClass, "tt_card_type")
+	clock := path(x.root, 0, "", inClass, "tt_aiclk")
+	files := reading{files: map[string]string{file: "n150", clock: "500"}}
+	snap := &model.Snapshot{Devices: []model.Device{{State: model.StateOK, Board: model.Value("n300"), AICLK: model.Value(500.0)}}}
+	if !x.compareDevice(s, snap, files, files) || s.open["board.type"].Verdict != report.Wrong || s.open["clocks.ai"].Verdict != report.Right {
+		t.Fatalf("a chip that works: %+v, %+v", s.open["board.type"], s.open["clocks.ai"])
+	}
+	delete(s.open, "clocks.ai")
+	hung := &model.Snapshot{Devices: []model.Device{{State: model.StateHung, Board: model.Value("n300"), AICLK: model.Missing[float64](model.Stale, "")}}}
+	if x.compareDevice(s, hung, files, files) {
+		t.Error("it waits for a chip that is hung")
+	}
+	if s.open["board.type"].Verdict != report.Wrong || s.open["clocks.ai"].Verdict != report.Unknown {
+		t.Errorf("a chip that hung: %+v, %+v", s.open["board.type"], s.open["clocks.ai"])
+	}
+}
+
 func TestBeatRow(t *testing.T) {
 	for name, tt := range map[string]struct {
 		state              model.State

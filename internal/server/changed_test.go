@@ -51,7 +51,7 @@ func TestChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	printed := string(text.AppendChanged(nil, a))
+	printed := string(text.AppendChanged(nil, a, 0))
 	if len(a.Changes) == 0 || a.Series < 50 || a.Away || a.Partial {
 		t.Fatalf("changes: %s", printed)
 	}
@@ -71,10 +71,10 @@ func TestChanged(t *testing.T) {
 	// Before the change nothing had changed; and where nothing was sampled there is
 	// nothing to compare.
 	if a, err = c.find(context.Background(), end.Add(-5*time.Minute), end.Add(-3*time.Minute)); err != nil || len(a.Changes) != 0 {
-		t.Errorf("%v\n%s", err, text.AppendChanged(nil, a))
+		t.Errorf("%v\n%s", err, text.AppendChanged(nil, a, 0))
 	}
 	if a, err = c.find(context.Background(), end.Add(-3*time.Hour), end.Add(-2*time.Hour)); err != nil || !a.Away {
-		t.Errorf("%v\n%s", err, text.AppendChanged(nil, a))
+		t.Errorf("%v\n%s", err, text.AppendChanged(nil, a, 0))
 	}
 	c.slot <- struct{}{}
 	if _, err := c.find(context.Background(), end.Add(-time.Minute), end); err == nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/fleet"
+	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/server/vendor"
 	"github.com/ttmon/ttmon/internal/unixsock"
 )
@@ -140,6 +141,9 @@ func (c *Config) Check() error {
 			return fmt.Errorf("%s: %q is not a path", what, *path)
 		}
 		*path = abs
+	}
+	if err := hostfs.CheckDir(c.Root); err != nil {
+		return fmt.Errorf("root: %w", err)
 	}
 	if len(c.Socket) > unixsock.MaxPath {
 		return fmt.Errorf("socket: %s is too long: a socket's path may have %d bytes", c.Socket, unixsock.MaxPath)

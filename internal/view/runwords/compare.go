@@ -254,11 +254,28 @@ func Amount(u compare.Unit, v float64) string {
 // noise is the share of a figure that is an error of adding up, and no difference.
 const noise = 1e-9
 
+// leastShown is the smallest change of a unit that Change does not round to 0.
+func leastShown(u compare.Unit) float64 {
+	switch u {
+	case compare.Seconds:
+		return 0.005
+	case compare.Joules:
+		return 0.5e-3 * 3600 // half a mWh
+	case compare.Watts:
+		return 0.05
+	case compare.Celsius, compare.MHz, compare.Count:
+		return 0.5
+	case compare.Ratio:
+		return 0.0005
+	}
+	return 1
+}
+
 // Change says by how much B differs from A: +2.1 GiB (+13 %); empty where they are
-// the same, or one is not known.
+// the same, differ by less than is shown, or one is not known.
 func Change(f *compare.Figure) string {
 	d, ok := f.Change()
-	if !ok || math.Abs(d) <= noise*math.Max(math.Abs(f.A.V), math.Abs(f.B.V)) {
+	if !ok || math.Abs(d) < leastShown(f.Unit) || math.Abs(d) <= noise*math.Max(math.Abs(f.A.V), math.Abs(f.B.V)) {
 		return ""
 	}
 	sign := "+"
@@ -276,7 +293,7 @@ func Change(f *compare.Figure) string {
 			amount = words.Fixed(math.Abs(d), 1) + " W"
 		}
 	}
-	if f.A.V == 0 {
+	if f.A.V == 0 || math.Abs(d) < 0.0005*math.Abs(f.A.V) { // no share, or 0.0 %
 		return sign + amount
 	}
 	if times, ok := multiple(f.A.V, f.B.V); ok {

@@ -56,6 +56,15 @@ func TestChange(t *testing.T) {
 		"degrees":             {compare.Celsius, 47, 52, "+5 K"},
 		"shares":              {compare.Ratio, 0.49, 0.482, "−0.8 points"},
 		"half a watt":         {compare.Watts, 49, 48.5, "−0.5 W (−1.0 %)"},
+		"no time":             {compare.Seconds, 5.7, 5.697, ""},
+		"a little time":       {compare.Seconds, 5.7, 5.69, "−0.01s (−0.2 %)"},
+		"a tiny share":        {compare.Seconds, 3600, 3599.9, "−0.10s"},
+		"no energy":           {compare.Joules, 36000, 36001, ""},
+		"no power":            {compare.Watts, 49, 49.04, ""},
+		"no degree":           {compare.Celsius, 47, 47.4, ""},
+		"no clock":            {compare.MHz, 800, 800.4, ""},
+		"no points":           {compare.Ratio, 0.49, 0.4904, ""},
+		"one failure":         {compare.Count, 1, 2, "+1 (+100 %)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &compare.Figure{Unit: c.unit, A: &compare.Value{V: c.a, Bound: "exact"}, B: &compare.Value{V: c.b, Bound: "exact"}}

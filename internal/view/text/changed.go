@@ -13,8 +13,9 @@ import (
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-// AppendChanged draws what changed in a stretch of time, the most first.
-func AppendChanged(dst []byte, a *changed.Answer) []byte {
+// AppendChanged draws what changed in a stretch of time, the most first. Lists are
+// wrapped to width; 0: they are not.
+func AppendChanged(dst []byte, a *changed.Answer, width int) []byte {
 	clock := func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 	dst = fmt.Appendf(dst, "%s to %s, compared with the %s before\n", clock(a.From), clock(a.To), words.Span(a.From.Sub(a.Since)))
 	switch {
@@ -22,7 +23,7 @@ func AppendChanged(dst []byte, a *changed.Answer) []byte {
 		return append(dst, "The host was not sampled in one of the two times: there is nothing to compare.\n"...)
 	case len(a.Changes) == 0:
 		dst = fmt.Appendf(dst, "None of %d series changed by more than twice its usual variation.\n", a.Series)
-		return appendApart(dst, a)
+		return appendApart(dst, a, width)
 	}
 	dst = append(dst, "\n  SCORE  DEV  WHAT                              BEFORE          DURING\n"...)
 	for i := range a.Changes {
@@ -37,16 +38,16 @@ func AppendChanged(dst []byte, a *changed.Answer) []byte {
 	if a.More > 0 {
 		dst = fmt.Appendf(dst, "  … and %d more that changed less\n", a.More)
 	}
-	dst = appendApart(dst, a)
-	dst = fmt.Appendf(dst, "\nSCORE: how far the mean moved, in multiples of the series' usual variation; 100 at most. %d series compared", a.Series)
+	dst = appendApart(dst, a, width)
+	note := fmt.Sprintf("SCORE: how far the mean moved, in multiples of the series' usual variation; 100 at most. %d series compared", a.Series)
 	if a.Partial {
-		dst = append(dst, "; there are more, which were not: mark a shorter stretch"...)
+		note += "; there are more, which were not: mark a shorter stretch"
 	}
-	return append(dst, ".\n"...)
+	return appendWrapped(append(dst, '\n'), note+".", width)
 }
 
 // appendApart lists the series that are not ranked, by device.
-func appendApart(dst []byte, a *changed.Answer) []byte {
+func appendApart(dst []byte, a *changed.Answer, width int) []byte {
 	for _, p := range []struct {
 		apart *changed.Apart
 		verb  string
@@ -54,11 +55,27 @@ func appendApart(dst []byte, a *changed.Answer) []byte {
 		if p.apart.Count == 0 {
 			continue
 		}
-		dst = fmt.Appendf(dst, "\n%d series %s: %s", p.apart.Count, p.verb, words.Escape(ChangedNames(p.apart.Series)))
+		line := fmt.Sprintf("%d series %s: %s", p.apart.Count, p.verb, words.Escape(ChangedNames(p.apart.Series)))
 		if n := p.apart.Count - len(p.apart.Series); n > 0 {
-			dst = fmt.Appendf(dst, " and %d more", n)
+			line += fmt.Sprintf(" and %d more", n)
 		}
-		dst = append(dst, '\n')
+		dst = appendWrapped(append(dst, '\n'), line, width)
+	}
+	return dst
+}
+
+// appendWrapped appends a paragraph in lines of at most width cells, those behind the
+// first indented; 0: in one line.
+func appendWrapped(dst []byte, paragraph string, width int) []byte {
+	lines := []string{paragraph}
+	if width > 0 {
+		lines = words.Wrap(paragraph, max(width-2, 20))
+	}
+	for i, line := range lines {
+		if i > 0 {
+			dst = append(dst, "  "...)
+		}
+		dst = append(append(dst, line...), '\n')
 	}
 	return dst
 }

@@ -1,11 +1,13 @@
 package text
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/history/changed"
+	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 func TestAppendChanged(t *testing.T) {
@@ -21,7 +23,7 @@ func TestAppendChanged(t *testing.T) {
 		{Metric: "clocks.ai", Title: "AI Clock", Device: &device, Kind: changed.Stopped, Score: 100},
 		{Metric: "power.draw", Title: "Core Power", Device: &device, Kind: changed.Stopped, Score: 100},
 	}}}
-	got := string(AppendChanged(nil, &a))
+	got := string(AppendChanged(nil, &a, 0))
 	for _, want := range []string{
 		"2026-11-15 03:00:00 to 2026-11-15 03:10:00, compared with the 40 min before\n",
 		"    100    9  throttled                         0               1\n",
@@ -44,8 +46,33 @@ func TestAppendChanged(t *testing.T) {
 		"partial": {changed.Answer{Partial: true, Changes: a.Changes[:1]}, "mark a shorter stretch"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := string(AppendChanged(nil, &c.a)); !strings.Contains(got, c.want) {
+			if got := string(AppendChanged(nil, &c.a, 0)); !strings.Contains(got, c.want) {
 				t.Errorf("no %q in\n%s", c.want, got)
+			}
+		})
+	}
+}
+
+// A lost device has many series: their list fits the terminal, and is whole.
+func TestChangedListsAreWrapped(t *testing.T) {
+	device := 3
+	series := make([]changed.Change, 20)
+	for i := range series {
+		series[i] = changed.Change{Title: "Core Power " + strconv.Itoa(i), Device: &device, Kind: changed.Stopped}
+	}
+	a := changed.Answer{Series: 40, Stopped: changed.Apart{Count: 25, Series: series}, Changes: []changed.Change{{Title: "AI Clock", Kind: changed.Moved}}}
+	one := string(AppendChanged(nil, &a, 0))
+	for _, width := range []int{60, 80, 200} {
+		t.Run(strconv.Itoa(width), func(t *testing.T) {
+			got := string(AppendChanged(nil, &a, width))
+			_, list, _ := strings.Cut(got, "25 series")
+			for _, line := range strings.Split("25 series"+list, "\n") {
+				if words.Width(line) > width {
+					t.Errorf("%d cells: %q", words.Width(line), line)
+				}
+			}
+			if strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(one), " ") {
+				t.Errorf("a part is missing:\n%s", got)
 			}
 		})
 	}
