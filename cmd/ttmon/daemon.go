@@ -155,7 +155,7 @@ func (a *app) serverStatus(ctx context.Context, daemon string) (problems, warnin
 		fmt.Fprintln(a.Stdout, "\nttmon-server does not respond:", words.Escape(err.Error()))
 		return 1, 0
 	}
-	fmt.Fprintf(a.Stdout, "\nttmon-server %s at %s, pid %d: %s\n", words.Escape(h.Version), words.Escape(c.Path()), h.PID, words.Escape(h.Status))
+	fmt.Fprintf(a.Stdout, "\nttmon-server %s at %s, pid %d: %s\n", words.Escape(h.Version), words.Escape(c.Path()), h.PID, text.HealthState(&h))
 	for _, p := range h.Problems {
 		fmt.Fprintf(a.Stdout, "  %s: %s\n", words.Escape(p.Part), words.Escape(p.Reason))
 	}

@@ -39,7 +39,7 @@ func (d *ttmond) allocationFailed(r *failure.Record) {
 			e.Devices = append(e.Devices, c.BusID)
 		}
 	}
-	d.failureEvent(e)
+	d.backlog.Append(e)
 }
 
 // failuresLeftOut makes one event of the failures of a user that were too many for
@@ -47,15 +47,5 @@ func (d *ttmond) allocationFailed(r *failure.Record) {
 func (d *ttmond) failuresLeftOut(uid int, n uint64) {
 	d.log.Warn("allocations failed too often to report each", "uid", uid, "not_reported", n)
 	text := strconv.FormatUint(n, 10) + " more allocations failed, too many to report each"
-	d.failureEvent(eventlog.Event{Time: time.Now(), Kind: eventlog.KindNoRoom, Level: eventlog.Warning, Short: "no room", Text: text})
-}
-
-func (d *ttmond) failureEvent(e eventlog.Event) {
-	events := d.backlog.Events()
-	if events == nil {
-		return
-	}
-	if err := events.Append(e); err != nil {
-		d.log.Warn("event backlog is in memory only", "err", err)
-	}
+	d.backlog.Append(eventlog.Event{Time: time.Now(), Kind: eventlog.KindNoRoom, Level: eventlog.Warning, Short: "no room", Text: text})
 }

@@ -39,6 +39,9 @@ func (d *ttmond) health(ctx context.Context, h *api.Health) {
 	if why := d.allocProblem.Load(); why != nil {
 		h.Warnings = append(h.Warnings, api.Problem{Part: "alloc_socket", Reason: "not served: " + *why})
 	}
+	if err := d.backlog.Failed(); err != nil {
+		h.Warnings = append(h.Warnings, api.Problem{Part: "backlog", Reason: "events are kept in memory only: " + err.Error()})
+	}
 	h.Uprobe = d.watcher.health()
 	d.checkSources(h)
 	d.checkDescriptors(h)

@@ -41,6 +41,7 @@ type archive struct {
 	numbers       loopStatus // of the loop that keeps numbers; before that, of opening
 	writing       loopStatus // of writing the journal
 	failed        error      // why there is no history
+	diskFailed    error      // why figures are not written to the disk
 
 	// recordings are made of alerts; nil: none are.
 	recordings *alertRecordings
@@ -141,6 +142,9 @@ func (a *archive) check(h *api.Health, now time.Time) {
 	if a.failed != nil {
 		h.Warnings = append(h.Warnings, api.Problem{Part: "history", Reason: "there is none: " + a.failed.Error()})
 	}
+	if a.failed == nil && a.diskFailed != nil {
+		h.Warnings = append(h.Warnings, api.Problem{Part: "history", Reason: "figures are not written to disk: " + a.diskFailed.Error()})
+	}
 	if a.journalFailed != nil {
 		h.Warnings = append(h.Warnings, api.Problem{Part: "journal", Reason: "snapshots and events are kept in memory only: " + a.journalFailed.Error()})
 	}
@@ -172,7 +176,7 @@ func (a *archive) open() {
 	store, err := disk.Open(disk.Options{
 		Dir: filepath.Join(dir, "history"), MemoryDir: filepath.Join(filepath.Dir(a.cfg.Socket), "history-in-memory"),
 		FineFor: a.cfg.History.Fine.Duration, CoarseFor: a.cfg.History.Coarse.Duration,
-		MaxBytes: int64(a.cfg.History.MaxMB) << 20 * 3 / 4, MaxSeries: a.cfg.History.MaxSeries, Log: a.log, Notify: a.notify,
+		MaxBytes: int64(a.cfg.History.MaxMB) << 20 * 3 / 4, MaxSeries: a.cfg.History.MaxSeries, Log: a.log, Notify: a.notify, Changed: a.historyChanged,
 	})
 	if err != nil {
 		a.mu.Lock()
@@ -214,6 +218,14 @@ func (a *archive) journalChanged(err error) {
 	} else {
 		a.log.Info("journal is on disk again")
 	}
+}
+
+// historyChanged notes why figures are not written to the disk; nil: they are. notify
+// logs it.
+func (a *archive) historyChanged(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.diskFailed = err
 }
 
 // notify logs a problem of the history itself, and adds it to the events.

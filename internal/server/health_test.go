@@ -28,6 +28,12 @@ func TestHealthOfTheArchive(t *testing.T) {
 	if got := strings.Join(late, "; "); got != want {
 		t.Errorf("late:\n%s\nwant\n%s", got, want)
 	}
+	a.failed, a.diskFailed = nil, errors.New("no space")
+	var full api.Health
+	a.check(&full, now)
+	if len(full.Warnings) != 1 || full.Warnings[0] != (api.Problem{Part: "history", Reason: "figures are not written to disk: no space"}) {
+		t.Errorf("a full disk: %+v", full.Warnings)
+	}
 	if len(h.Sources) != 6 || h.Sources[0].Late || !h.Sources[1].Late || len(h.Warnings) != 1 {
 		t.Errorf("sources %+v, warnings %+v", h.Sources, h.Warnings)
 	}

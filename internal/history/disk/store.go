@@ -31,6 +31,9 @@ type Options struct {
 	// Notify reports a problem of the history itself: a constant message, and
 	// keys and values as for slog.
 	Notify func(message string, args ...any)
+	// Changed is called when samples cannot be written to the disk, with the reason,
+	// and with nil when they can again.
+	Changed func(error)
 }
 
 // CoarseEvery is the distance of samples in the coarse database, and of those
@@ -97,6 +100,7 @@ func Open(o Options) (*Store, error) {
 	}
 	s.closeAll()
 	o.Notify("history is in memory only", "err", err)
+	o.Changed(err)
 	if s.memory, err = s.openMemory(); err != nil {
 		return nil, err
 	}
@@ -111,6 +115,9 @@ func (o Options) complete() Options {
 	}
 	if o.Notify == nil {
 		o.Notify = func(string, ...any) {}
+	}
+	if o.Changed == nil {
+		o.Changed = func(error) {}
 	}
 	return o
 }
@@ -229,13 +236,16 @@ func (s *Store) account(count tally, failure error, untried bool) {
 	case untried:
 	case failure == nil && s.stats.InMemory:
 		s.stats.InMemory = false
+		s.opt.Changed(nil)
 		s.opt.Notify("history is on disk again")
 	case failure != nil && !s.stats.InMemory:
 		s.stats.InMemory = true
+		s.opt.Changed(failure)
 		s.opt.Notify("history is in memory only", "err", failure)
 		if s.memory == nil {
 			var err error
 			if s.memory, err = s.openMemory(); err != nil {
+				s.opt.Changed(fmt.Errorf("%w; nor are they kept in memory: %w", failure, err))
 				s.opt.Notify("cannot keep history", "err", err)
 			}
 		}

@@ -39,6 +39,7 @@ type Backlog struct {
 	dir    string
 	log    *slog.Logger
 	events atomic.Pointer[Events]
+	failed atomic.Pointer[error] // why the disk takes nothing; nil: it does
 }
 
 // Events are those that are kept.
@@ -63,20 +64,97 @@ func (b *Backlog) Run(ctx context.Context, feed Feed) {
 		return
 	}
 	events, err := open(b.dir)
-	failed := err != nil
-	if failed {
-		b.log.Warn("event backlog is in memory only", "err", err)
+	if err != nil {
+		b.changed(err)
 	}
 	defer events.Close()
 	b.events.Store(events)
 	var watcher watch.Watcher
+	var checked time.Time
 	feed.Follow(ctx, func(s *model.Snapshot) {
-		err := events.Append(watcher.Next(s)...)
-		if err != nil && !failed {
-			b.log.Warn("event backlog is in memory only", "err", err)
+		if now := time.Now(); now.Sub(checked) >= checkEvery {
+			checked = now
+			b.changed(b.checkDisk())
 		}
-		failed = err != nil
+		b.Append(watcher.Next(s)...)
 	})
+}
+
+// Append keeps events; before Run has opened the backlog they are dropped. It waits
+// for the disk.
+func (b *Backlog) Append(list ...eventlog.Event) {
+	events := b.Events()
+	if events == nil || len(list) == 0 {
+		return
+	}
+	if err := events.Append(list...); err != nil {
+		b.changed(err)
+	}
+}
+
+// Failed is why events are kept in memory only; nil: they are on the disk. It waits for
+// nothing.
+func (b *Backlog) Failed() error {
+	if err := b.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// changed notes whether the disk takes events, and logs where that is new.
+func (b *Backlog) changed(err error) {
+	if err == nil {
+		if b.failed.Swap(nil) != nil {
+			b.log.Info("event backlog is on disk again")
+		}
+		return
+	}
+	if b.failed.Swap(&err) == nil {
+		b.log.Warn("event backlog is in memory only", "err", err)
+	}
+}
+
+// checkEvery is how often the disk is checked: a quiet host writes no event for days,
+// and a full disk is to be known before one is lost. minFree is the room that a disk
+// has to have.
+const (
+	checkEvery = 5 * time.Second
+	minFree    = 64 << 10
+)
+
+// checkDisk says why the disk takes nothing. One that works is only asked for its free
+// space; one that failed is written to.
+func (b *Backlog) checkDisk() error {
+	if b.Failed() != nil {
+		return probe(b.dir)
+	}
+	var st unix.Statfs_t
+	if unix.Statfs(b.dir, &st) != nil || st.Blocks == 0 { // some file systems do not count
+		return nil
+	}
+	if st.Bfree*uint64(st.Bsize) < minFree {
+		return fmt.Errorf("writing to %s: %w", b.dir, unix.ENOSPC)
+	}
+	return nil
+}
+
+// probe reports whether a little can be written below dir.
+func probe(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, "probe")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := os.Remove(f.Name()); err != nil { // it ends with its descriptor, whatever happens
+		return err
+	}
+	if _, err := f.Write(make([]byte, minFree)); err != nil {
+		return err
+	}
+	return f.Sync()
 }
 
 // Feed is where snapshots come from.

@@ -13,13 +13,22 @@ import (
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
+// HealthState is the state of a daemon, with the number of its warnings: ok, 1 warning.
+func HealthState(h *apitype.Health) string {
+	state := words.Escape(h.Status)
+	if n := len(h.Warnings); n > 0 {
+		state += ", " + words.Count(n, "warning")
+	}
+	return state
+}
+
 // AppendHealth prints how a ttmond is doing.
 func AppendHealth(dst []byte, path string, h *apitype.Health) []byte {
 	dst = fmt.Appendf(dst, "ttmond %s at %s, pid %d, up %v\n\n", words.Escape(h.Version), words.Escape(path), h.PID, seconds(h.Uptime).Round(time.Second))
 	row := func(name, format string, args ...any) {
 		dst = fmt.Appendf(dst, "  %-12s %s\n", name, fmt.Sprintf(format, args...))
 	}
-	row("state", "%s", words.Escape(h.Status))
+	row("state", "%s", HealthState(h))
 	for _, p := range h.Problems {
 		row("", "%s: %s", words.Escape(p.Part), words.Escape(p.Reason))
 	}
