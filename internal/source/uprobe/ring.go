@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -22,6 +23,9 @@ type ring struct {
 	conn    syscall.RawConn
 	wakeAt  int // bytes: with more the kernel's part wakes the reader
 	flushed atomic.Bool
+
+	closing sync.Mutex // a closed Reader has no ring of which the bytes could be counted
+	closed  bool
 }
 
 // openRing maps a ring. wakeAt is how many bytes wake the reader.
@@ -63,7 +67,7 @@ func (r *ring) wait(most time.Duration) error {
 	woken := false
 	err := r.conn.Read(func(uintptr) (done bool) {
 		// Called again after each wake-up. One from before this wait is gone.
-		done = woken || r.AvailableBytes() >= r.wakeAt
+		done = woken || r.full()
 		woken = true
 		return done
 	})
@@ -71,6 +75,13 @@ func (r *ring) wait(most time.Duration) error {
 		return nil
 	}
 	return err
+}
+
+// full reports whether there is enough to read at once, or nothing ever again.
+func (r *ring) full() bool {
+	r.closing.Lock()
+	defer r.closing.Unlock()
+	return r.closed || r.AvailableBytes() >= r.wakeAt
 }
 
 // Flush ends the wait of the reader, or its next one.
@@ -81,5 +92,9 @@ func (r *ring) Flush() {
 
 // Close ends the reading.
 func (r *ring) Close() error {
-	return errors.Join(r.ready.Close(), r.Reader.Close())
+	err := r.ready.Close()
+	r.closing.Lock()
+	defer r.closing.Unlock()
+	r.closed = true
+	return errors.Join(err, r.Reader.Close())
 }
