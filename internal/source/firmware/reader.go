@@ -165,11 +165,23 @@ const maxAnswer = 256 << 10
 
 // process is this program, started again.
 type process struct {
-	cmd   *exec.Cmd
-	out   *os.File
-	lines *bufio.Reader
-	ended sync.Once
-	err   error // how it ended
+	cmd      *exec.Cmd
+	out      *os.File
+	lines    *bufio.Reader
+	messages firstBytes
+	ended    sync.Once
+	err      error // how it ended
+}
+
+// firstBytes keeps the first bytes of what is written to it.
+type firstBytes []byte
+
+// maxMessages is enough for a panic and where it happened.
+const maxMessages = 4 << 10
+
+func (b *firstBytes) Write(p []byte) (int, error) {
+	*b = append(*b, p[:min(len(p), maxMessages-len(*b))]...)
+	return len(p), nil
 }
 
 func startSelf(requests []chipread.Request) (Reader, error) {
@@ -192,7 +204,9 @@ func startSelf(requests []chipread.Request) (Reader, error) {
 	p := &process{out: out, lines: bufio.NewReaderSize(out, maxAnswer), cmd: &exec.Cmd{
 		Path: "/proc/self/exe", Args: []string{"ttmond", chipread.Flag}, Stdin: in, Stdout: w, Env: []string{"GOMAXPROCS=1"}, Dir: "/",
 	}}
-	p.cmd.Stderr = os.Stderr
+	// Not our own: a reader that no signal ends would keep it open after us, and
+	// with it whatever reads our log through a pipe.
+	p.cmd.Stderr = &p.messages
 	if err := p.cmd.Start(); err != nil {
 		out.Close()
 		return nil, err
@@ -215,6 +229,9 @@ func (p *process) end() error {
 	p.ended.Do(func() {
 		p.err = p.cmd.Wait()
 		p.out.Close()
+		if text := bytes.TrimSpace(p.messages); p.err != nil && len(text) > 0 {
+			p.err = fmt.Errorf("%w: %s", p.err, text)
+		}
 	})
 	return p.err
 }

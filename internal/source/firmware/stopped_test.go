@@ -19,8 +19,11 @@ import (
 	"github.com/ttmon/ttmon/internal/source/firmware"
 )
 
-// stops is the bus id of the chip whose reader is stopped.
-const stops = "0000:01:00.0"
+// The bus ids of chips whose readers do not answer.
+const (
+	stops  = "0000:01:00.0" // its reader is stopped
+	panics = "0000:0f:00.0"
+)
 
 // readerThatStops is a reader process: it reads emulated chips, or is stopped in
 // the middle of one.
@@ -35,8 +38,11 @@ func readerThatStops() int {
 	}
 	for _, r := range requests {
 		os.Stdout.WriteString("hc")
-		if r.BusID == stops {
+		switch r.BusID {
+		case stops:
 			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		case panics:
+			panic("word 7 of 6")
 		}
 		d := emulated.New(r.Arch, arc.New(r.Arch, arc.Fixed(arc.Sample(r.Arch))))
 		d.BusID = r.BusID
@@ -56,15 +62,20 @@ type follower struct {
 	left []chipread.Request
 }
 
+// awaitStopped waits until a process is stopped.
+func awaitStopped(pid int) {
+	for stat := ""; !strings.Contains(stat, ") T "); time.Sleep(time.Millisecond) {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		stat = string(b)
+	}
+}
+
 func (f *follower) Next(time.Time) (string, chipread.Response, error) {
 	r := f.left[0]
 	f.left = f.left[1:]
 	until := time.Now().Add(time.Hour)
 	if r.BusID == stops {
-		for stat := ""; !strings.Contains(stat, ") T "); time.Sleep(time.Millisecond) {
-			b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", f.PID()))
-			stat = string(b)
-		}
+		awaitStopped(f.PID())
 		until = time.Now().Add(time.Second)
 	}
 	return f.Reader.Next(until)
@@ -182,4 +193,33 @@ func TestCloseKillsStalledReaders(t *testing.T) {
 	default:
 		t.Error("a reader that does not answer is left")
 	}
+}
+
+// A reader that no signal ends must not keep our own output open.
+func TestReaderHasItsOwnOutput(t *testing.T) {
+	r, err := firmware.StartSelf([]chipread.Request{{BusID: stops, Arch: model.Wormhole}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitStopped(r.PID())
+	for fd := range 3 {
+		theirs, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", r.PID(), fd))
+		if ours, _ := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)); err != nil || theirs == ours {
+			t.Errorf("descriptor %d is %s, as ours: %v", fd, theirs, err)
+		}
+	}
+	r.Kill()
+	r.Wait()
+}
+
+// What a reader says when it fails is in its error.
+func TestReaderPanics(t *testing.T) {
+	r, err := firmware.StartSelf([]chipread.Request{{BusID: panics, Arch: model.Wormhole}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := r.Next(time.Now().Add(time.Minute)); err == nil || !strings.Contains(err.Error(), "word 7 of 6") {
+		t.Errorf("%v", err)
+	}
+	r.Wait()
 }
