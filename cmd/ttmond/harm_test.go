@@ -264,7 +264,7 @@ func TestOutOfDescriptors(t *testing.T) {
 		t.Skip("no prlimit on this machine")
 	}
 	h := newHost(t)
-	i := h.start()
+	i := h.start("--no-uprobe") // programs of other tests would take descriptors
 	limit := settledFDs(t, i) + 40
 	if out, err := exec.Command(prlimit, "--pid", fmt.Sprint(i.cmd.Process.Pid), fmt.Sprintf("--nofile=%d:%d", limit, limit)).CombinedOutput(); err != nil {
 		t.Skipf("the limit cannot be lowered: %v %s", err, out)

@@ -43,7 +43,7 @@ interface Fleet {
   hosts: Host[];
   chips: Record<string, number>;
   alerts: { name: string; severity: string; count: number }[];
-  links: HostLinks | null;
+  links?: HostLinks | null; // not from an older server
   simulated?: number;
 }
 

@@ -33,9 +33,9 @@ export interface HostLinks {
 const most = 200;
 
 /** All links between hosts, asked for again with every answer about the fleet. */
-export function HostLinksPanel(p: { links: HostLinks | null; time: string }) {
+export function HostLinksPanel(p: { links?: HostLinks | null; time: string }) {
   const [all, setAll] = useState<HostLinks | null>(null);
-  const there = p.links !== null && p.links.ends > 0;
+  const there = (p.links?.ends ?? 0) > 0;
   useEffect(() => {
     if (!there) return;
     const stop = new AbortController();
