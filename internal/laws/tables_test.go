@@ -28,6 +28,7 @@ var steps = []string{
 	"internal/proc/machine_test.go TestMachineCPU",
 	"internal/proc/status_test.go TestCPUMeter",
 	"internal/recorder/session/failures_test.go TestLedgerFailures",
+	"internal/recorder/session/follow_test.go TestFollow",
 	"internal/sim/cluster/cluster_test.go TestFiles",
 	"internal/sim/control/control_test.go TestStates",
 	"internal/source/track/track_test.go TestKilledProcessIsToldOnce",

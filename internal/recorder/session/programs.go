@@ -1,73 +1,27 @@
 package session
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/launches"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-// ran is what came from a ttmond that sends the programs of chips, or why none comes.
-type ran struct {
-	message launches.Message
-	began   bool
-	why     error
-}
-
 // programStream is how programs come in. Without in they are not asked for.
 type programStream struct {
-	in    chan ran
+	in    chan received[launches.Message]
 	on    bool
 	upTo  time.Time // what was reported before has been sent
 	why   error     // why it is not on
 	noted error     // the reason that was last recorded
 }
 
-// followPrograms brings in programs until ctx is done.
-func followPrograms(ctx context.Context, path string, in chan<- ran) {
-	send := func(x ran) bool {
-		select {
-		case in <- x:
-			return true
-		case <-ctx.Done():
-			return false
-		}
-	}
-	for {
-		c, err := client.FollowPrograms(ctx, path)
-		if err == nil {
-			for ok := send(ran{began: true}); ok; {
-				var m launches.Message
-				if m, err = c.Next(); err != nil {
-					break
-				}
-				ok = send(ran{message: m})
-			}
-			c.Close()
-		}
-		if ctx.Err() != nil || !send(ran{why: err}) {
-			return
-		}
-		pause := streamAgain
-		if errors.Is(err, client.ErrNotFound) {
-			pause = streamAbsent
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
-	}
-}
-
-// addRan takes in what a ttmond sent.
-func (s *Session) addRan(x ran, now time.Time) {
+// addProgram takes in what a ttmond sent.
+func (s *Session) addProgram(x received[launches.Message], now time.Time) {
 	p := &s.programs
 	switch {
 	case x.began:
@@ -120,7 +74,7 @@ func (s *Session) awaitPrograms() {
 	for p.on && p.upTo.Before(begun) && time.Since(begun) < max(programsEnd, s.stream.most) {
 		select {
 		case x := <-p.in:
-			s.addRan(x, time.Now())
+			s.addProgram(x, time.Now())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

@@ -17,11 +17,13 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/blocks/changes"
 	"github.com/ttmon/ttmon/internal/console"
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/host"
+	"github.com/ttmon/ttmon/internal/launches"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recorder"
 	"github.com/ttmon/ttmon/internal/recording"
@@ -120,9 +122,9 @@ func New(o Options) (*Session, error) {
 	name, _ := os.Hostname()
 	s.meta = recording.Meta{Version: version.Version, Host: name, Started: now, Interval: o.Interval, Command: o.Command}
 	s.r.Meta(now, s.meta)
-	s.stream.in, s.stream.most = make(chan streamed, 64), h.Timeout
+	s.stream.in, s.stream.most = make(chan received[changes.Batch], 64), h.Timeout
 	if o.Programs {
-		s.programs.in = make(chan ran, 64)
+		s.programs.in = make(chan received[launches.Message], 64)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
@@ -239,9 +241,9 @@ func (d *daemonView) fetch(ctx context.Context, h *host.Host, x *seen, s *Sessio
 			return
 		}
 		d.client, d.since = client.New(path), x.snap.Time
-		go followStream(ctx, path, s.stream.in)
+		go follow(ctx, func(ctx context.Context) (client.Changes, error) { return client.FollowChanges(ctx, path) }, s.stream.in)
 		if s.programs.in != nil {
-			go followPrograms(ctx, path, s.programs.in)
+			go follow(ctx, func(ctx context.Context) (client.Programs, error) { return client.FollowPrograms(ctx, path) }, s.programs.in)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
@@ -326,9 +328,9 @@ func (s *Session) drain() {
 		case x := <-s.seen:
 			s.addSeen(&x)
 		case x := <-s.stream.in:
-			s.addStreamed(x, time.Now())
+			s.addChanges(x, time.Now())
 		case x := <-s.programs.in:
-			s.addRan(x, time.Now())
+			s.addProgram(x, time.Now())
 		case l := <-s.lines:
 			s.r.Output(l.at, l.Output)
 		default:

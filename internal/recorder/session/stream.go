@@ -1,27 +1,16 @@
 package session
 
 import (
-	"context"
-	"errors"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/blocks/changes"
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-// streamed is what came from a ttmond that tells every allocation, or that it
-// does not, and why.
-type streamed struct {
-	batch changes.Batch
-	began bool
-	why   error // it has ended, or did not begin
-}
-
 // stream is how the changes of a ttmond come in.
 type stream struct {
-	in   chan streamed
+	in   chan received[changes.Batch]
 	upTo time.Time // what happened before has been told
 	on   bool
 	// quiet is how long nothing has come, as far as we looked: a time in which
@@ -36,52 +25,13 @@ type stream struct {
 
 // Times of a stream.
 const (
-	streamAgain  = 500 * time.Millisecond // until it is tried again
-	streamAbsent = 10 * time.Second       // the same, where the daemon has none
-	streamGrace  = 3 * time.Second        // a restarted daemon tells how many changes were missed
-	streamQuiet  = 10 * time.Second       // without a word: nothing waits for it any longer
-	streamEnd    = time.Second            // how long the end of a recording waits for the last changes
+	streamGrace = 3 * time.Second  // a restarted daemon tells how many changes were missed
+	streamQuiet = 10 * time.Second // without a word: nothing waits for it any longer
+	streamEnd   = time.Second      // how long the end of a recording waits for the last changes
 )
 
-// followStream brings in changes until ctx is done.
-func followStream(ctx context.Context, path string, in chan<- streamed) {
-	send := func(x streamed) bool {
-		select {
-		case in <- x:
-			return true
-		case <-ctx.Done():
-			return false
-		}
-	}
-	for {
-		c, err := client.FollowChanges(ctx, path)
-		if err == nil {
-			for ok := send(streamed{began: true}); ok; {
-				var b changes.Batch
-				if b, err = c.Next(); err != nil {
-					break
-				}
-				ok = send(streamed{batch: b})
-			}
-			c.Close()
-		}
-		if ctx.Err() != nil || !send(streamed{why: err}) {
-			return
-		}
-		pause := streamAgain
-		if errors.Is(err, client.ErrNotFound) {
-			pause = streamAbsent
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
-	}
-}
-
-// addStreamed takes in what a ttmond told.
-func (s *Session) addStreamed(x streamed, now time.Time) {
+// addChanges takes in what a ttmond sent.
+func (s *Session) addChanges(x received[changes.Batch], now time.Time) {
 	switch t := &s.stream; {
 	case x.began:
 		t.on, t.why, t.looked, t.quiet = true, nil, nil, 0
@@ -92,14 +42,14 @@ func (s *Session) addStreamed(x streamed, now time.Time) {
 		}
 		t.why = x.why
 	default:
-		s.r.Changes(&x.batch, now)
-		for i := range x.batch.Changes {
-			if k := x.batch.Changes[i].Kind; k == changes.Alloc || k == changes.Free {
+		s.r.Changes(&x.message, now)
+		for i := range x.message.Changes {
+			if k := x.message.Changes[i].Kind; k == changes.Alloc || k == changes.Free {
 				s.allocations++
 			}
 		}
-		if t.quiet = 0; x.batch.UpTo > 0 {
-			t.upTo = time.Unix(0, x.batch.UpTo)
+		if t.quiet = 0; x.message.UpTo > 0 {
+			t.upTo = time.Unix(0, x.message.UpTo)
 		}
 	}
 }
@@ -135,7 +85,7 @@ func (s *Session) awaitStream() {
 	for t.on && t.upTo.Before(begun) && time.Since(begun) < max(streamEnd, t.most) {
 		select {
 		case x := <-t.in:
-			s.addStreamed(x, time.Now())
+			s.addChanges(x, time.Now())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
