@@ -109,8 +109,8 @@ func (r *Reader) readDescription(p *Process) {
 	}
 }
 
-// readCmdline joins the arguments with blanks. Kernel threads and zombies
-// have none and go by their name, as in ps.
+// readCmdline joins the arguments with blanks. Kernel threads have none and go by
+// their name, as in ps; so do zombies that were not seen before.
 func (r *Reader) readCmdline(p *Process, kernel bool) model.Reading[string] {
 	if !kernel {
 		b, err := r.Guard.read(p, "cmdline", make([]byte, 0, 512), maxCmdline)
@@ -123,6 +123,9 @@ func (r *Reader) readCmdline(p *Process, kernel bool) model.Reading[string] {
 		if line := joinArguments(b); line != "" {
 			return model.Value(line)
 		}
+	}
+	if p.cmdline.Known() {
+		return p.cmdline // it exits, and has lost its memory first
 	}
 	return model.Value("[" + p.Name + "]")
 }

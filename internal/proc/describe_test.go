@@ -153,3 +153,25 @@ func TestForget(t *testing.T) {
 		t.Errorf("remembers %d unused processes", len(r.known))
 	}
 }
+
+// TestCmdlineOfAnExit: a process that exits loses its arguments before it is gone.
+// What was read of it before stays; one of which nothing was read goes by its name.
+func TestCmdlineOfAnExit(t *testing.T) {
+	for name, c := range map[string]struct {
+		before model.Reading[string]
+		want   string
+	}{
+		"read before": {model.Value("python train.py"), "python train.py"},
+		"never read":  {model.Missing[string](model.Pending, "not read yet"), "[python3]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr := newTree(t, 0)
+			tr.addProcess(9, "python3", statTail, "", "0::/\n")
+			p := &Process{cmdline: c.before}
+			p.PID, p.Name = 9, "python3"
+			if got := tr.reader().readCmdline(p, false); got != model.Value(c.want) {
+				t.Errorf("%+v, want %q", got, c.want)
+			}
+		})
+	}
+}
