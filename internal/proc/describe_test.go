@@ -167,9 +167,14 @@ func TestCmdlineOfAnExit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tr := newTree(t, 0)
 			tr.addProcess(9, "python3", statTail, "", "0::/\n")
-			p := &Process{cmdline: c.before}
-			p.PID, p.Name = 9, "python3"
-			if got := tr.reader().readCmdline(p, false); got != model.Value(c.want) {
+			r := tr.reader()
+			p, err := r.Process(9)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Discard(p)
+			p.cmdline = c.before
+			if got := r.readCmdline(p, false); got != model.Value(c.want) {
 				t.Errorf("%+v, want %q", got, c.want)
 			}
 		})
