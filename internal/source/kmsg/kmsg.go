@@ -37,6 +37,9 @@ type Reader struct {
 	lines   []model.LogLine
 	kills   []model.OOMKill
 	skipped uint64 // records that the kernel dropped before they were read
+	// since is when the log was last read to its end: what comes later was written
+	// later. Zero: never.
+	since time.Time
 }
 
 // New returns a reader of the log of the host below root. It opens nothing yet.
@@ -94,6 +97,7 @@ func (r *Reader) read() {
 			continue
 		case err != nil || n == 0:
 			r.take(boot, true)
+			r.since = time.Now()
 			return
 		}
 		if len(r.buffer)+n > maxBuffer {
@@ -117,12 +121,29 @@ func (r *Reader) take(boot time.Time, atEnd bool) {
 			end = len(r.buffer)
 		}
 		if l, ok := Parse(r.buffer[:end], boot); ok {
+			l.Time = r.bounded(l.Time)
 			r.keep(l)
 		} else if k, ok := ParseOOMKill(r.buffer[:end], boot); ok {
+			k.Time = r.bounded(k.Time)
 			r.kills = append(r.kills[max(0, len(r.kills)-maxKills+1):], k)
 		}
 		r.buffer = r.buffer[:copy(r.buffer, r.buffer[end:])]
 	}
+}
+
+// bounded is a stamp of the log, where it can be right. The clock that it counts by
+// is that of a processor, and nothing corrects it: after months it is off by seconds.
+func (r *Reader) bounded(stamp time.Time) time.Time {
+	if r.since.IsZero() {
+		return stamp
+	}
+	if stamp.Before(r.since) {
+		return r.since
+	}
+	if now := time.Now(); stamp.After(now) {
+		return now
+	}
+	return stamp
 }
 
 // recordEnd is where the record after the first one begins; -1: nowhere yet.

@@ -151,6 +151,40 @@ func TestFlood(t *testing.T) {
 	}
 }
 
+// The clock of the log may be wrong: what was not there at the last reading was written
+// after it, and before this one.
+func TestClockOfTheLog(t *testing.T) {
+	root := t.TempDir()
+	path := filepath.Join(root, "dev/kmsg")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name string
+		at   time.Duration // since the start of the kernel
+	}{{"slow", 0}, {"fast", 1000 * time.Hour}} {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := os.WriteFile(path, nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			r := kmsg.New(hostfs.At(root))
+			defer r.Close()
+			from := time.Now()
+			r.Lines()
+			f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			fmt.Fprintf(f, "3,5000,%d,-;tenstorrent 0000:01:00.0: DMC: x%s", tt.at.Microseconds(), device)
+			lines := r.Lines()
+			if at := lines[len(lines)-1].Time; at.Before(from) || at.After(time.Now()) {
+				t.Errorf("%v, want it between %v and now", at, from)
+			}
+		})
+	}
+}
+
 func TestNoLog(t *testing.T) {
 	r := kmsg.New(hostfs.At(t.TempDir()))
 	defer r.Close()
