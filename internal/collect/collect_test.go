@@ -26,10 +26,11 @@ func TestNothingThere(t *testing.T) {
 func TestNominal(t *testing.T) {
 	c := New(hostfs.At(t.TempDir()), Options{})
 	defer c.Close()
-	d := c.device(&kmd.Found{Device: model.Device{
+	d := model.Device{
 		BusID: "0000:41:00.0", Arch: model.Blackhole, Board: model.Value("p150a"),
 		PowerLimit: model.Value(123.0), State: model.StateOK,
-	}})
+	}
+	c.complete(&d)
 	if d.PowerLimit != model.Value(123.0) {
 		t.Errorf("the driver's limit became %+v", d.PowerLimit)
 	}

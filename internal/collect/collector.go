@@ -207,7 +207,8 @@ func (c *Collector) Collect(ctx context.Context) *model.Snapshot {
 	s.Devices = make([]model.Device, len(sweep.Found))
 	for i := range sweep.Found {
 		sweep.Found[i].Openers = c.withoutOwn(sweep.Found[i].Openers)
-		s.Devices[i] = c.device(&sweep.Found[i])
+		s.Devices[i] = sweep.Found[i].Device
+		c.complete(&s.Devices[i])
 	}
 	run := func(name string, do func()) {
 		c.timing.run(name, late, func() bool { do(); return true })

@@ -5,22 +5,19 @@ import (
 
 	"github.com/ttmon/ttmon/internal/board"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/source/kmd"
 )
 
-// device completes what the driver said with what the chip's own table and the
-// catalogue know.
-func (c *Collector) device(f *kmd.Found) model.Device {
-	d := f.Device
-	c.telemetry.Fill(&d)
-	b := identify(&d)
-	b.Complete(&d, d.Firmware.Bundle.V)
-	measure(&d, b)
+// complete adds to what the driver said what the chip's own table and the catalogue
+// know.
+func (c *Collector) complete(d *model.Device) {
+	c.telemetry.Fill(d)
+	b := identify(d)
+	b.Complete(d, d.Firmware.Bundle.V)
+	measure(d, b)
 	d.AllocationFailures = model.Missing[uint64](model.Absent, "only a ttmond counts them")
 	if tray, slot, ok := b.GalaxyPosition(d.BusID, c.inVM()); ok {
 		d.Tray, d.Slot = tray, slot
 	}
-	return d
 }
 
 func identify(d *model.Device) board.Board {

@@ -3,6 +3,7 @@ package proc
 import (
 	"bytes"
 	"errors"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -30,12 +31,11 @@ type Range struct {
 }
 
 // These bound the cost of a process with millions of mappings: the list is read
-// in pieces, up to maxMaps, and at most maxMappings of the wanted files are
-// kept.
+// page by page, which is as much as the kernel gives at a time, up to maxMaps, and at
+// most maxMappings of the wanted files are kept.
 const (
 	maxMaps     = 64 << 20
 	maxMappings = 1024
-	mapsPiece   = 64 << 10
 )
 
 // errTooManyMappings means that a process maps more than maxMappings of those
@@ -79,7 +79,7 @@ func (r *Reader) readMaps(p *Process, name string) (list []Mapping, read int, er
 	}
 	a := &answer{parser: mapsParser{keep: r.mapParts}} // the reads may outlive us
 	if _, err := r.Guard.RunIn(p, func(dir hostfs.Dir) {
-		a.read, a.err = dir.Pieces(name, make([]byte, mapsPiece), maxMaps, a.parser.add)
+		a.read, a.err = dir.Pieces(name, make([]byte, os.Getpagesize()), maxMaps, a.parser.add)
 	}); err != nil {
 		return nil, 0, err
 	}

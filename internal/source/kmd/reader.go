@@ -25,6 +25,7 @@ type Reader struct {
 	root    hostfs.Root
 	devices map[string]*device // by BDF
 	batches []*groupBatch      // to be used again
+	found   []Found            // of the last Sweep
 	grace   time.Duration      // usually grace
 
 	unbound unbound
@@ -46,7 +47,7 @@ type Sweep struct {
 	// OpenFDs is how many descriptors of all devices are open, where the driver
 	// keeps no lists: then it is the module's reference count.
 	OpenFDs model.Reading[int]
-	Found   []Found // by kernel index
+	Found   []Found // by kernel index; until the next reading
 }
 
 // Found is one device of a sweep.
@@ -65,11 +66,14 @@ func (r *Reader) Read(deadline time.Time) Sweep {
 	all := slices.SortedFunc(maps.Values(r.devices), func(a, b *device) int {
 		return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.bdf, b.bdf))
 	})
-	s.Found = make([]Found, len(all))
+	r.found = slices.Grow(r.found[:0], len(all))[:len(all)]
 	for i, d := range all {
-		s.Found[i] = Found{Device: d.published(), Openers: d.openers, Memory: d.readMemory()}
+		f := &r.found[i]
+		d.publish(&f.Device)
+		f.Openers, f.Memory = d.openers, d.readMemory()
 		d.traffic.markShown()
 	}
+	s.Found = r.found
 	s.OpenFDs = r.openFDs(s.Found)
 	return s
 }
@@ -237,12 +241,17 @@ func (r *Reader) resolve(link string) (dir, bdf string, ok bool) {
 	return target, bdf, len(bdf) >= len("0000:00:00.0")
 }
 
-// published returns the device for a snapshot.
-func (d *device) published() model.Device {
-	if d.goneAt.IsZero() {
-		return d.model
+// publish puts the device where a snapshot takes it from.
+func (d *device) publish(to *model.Device) {
+	*to = d.model
+	if !d.goneAt.IsZero() {
+		d.publishGone(to)
 	}
-	gone := model.Device{
+}
+
+// publishGone leaves what is known of a device that is gone.
+func (d *device) publishGone(gone *model.Device) {
+	*gone = model.Device{
 		Index: d.index, Path: d.model.Path, BusID: d.bdf, Arch: d.model.Arch, PCIID: d.model.PCIID,
 		Board: d.model.Board, Serial: d.model.Serial, ASICID: d.model.ASICID,
 		State: model.StateLost, StateReason: model.StateReason{Cause: d.gone, Since: d.goneAt},
@@ -250,11 +259,10 @@ func (d *device) published() model.Device {
 	}
 	for i := range attrs {
 		if f := attrs[i].file; f != "tt_card_type" && f != "tt_serial" && f != "tt_asic_id" && attrs[i].in != inPCI {
-			attrs[i].store(&gone, content{status: model.Lost})
+			attrs[i].store(gone, content{status: model.Lost})
 		}
 	}
 	lost := model.Missing[float64](model.Lost, "")
 	gone.HeartbeatAge, gone.HeartbeatRate = lost, lost
 	d.traffic.setRates(&gone.PCIe, lost, lost)
-	return gone
 }

@@ -11,6 +11,12 @@ func (s *Sweep) Claims() claim.Set {
 	if s.Err != nil {
 		set.Err = &model.Doubt{Kind: model.ShmUnreadable, Detail: s.Err.Error()}
 	}
+	held := 0
+	for _, r := range s.Regions {
+		held += len(r.Uses)
+	}
+	set.Chips, set.Held = make([]claim.Chip, 0, len(s.Regions)), make([]claim.Held, 0, held)
+	set.Known = make([]model.Process, 0, len(s.Processes))
 	for _, r := range s.Regions {
 		set.Chips = append(set.Chips, r.claim())
 		for i := range r.Uses {
