@@ -116,7 +116,9 @@ func (b *background) run(ctx context.Context, since func() allocsock.Since) erro
 	defer b.kernelLog.Close()
 	tick := time.NewTicker(time.Duration(b.interval.Load()))
 	defer tick.Stop()
+	garbage := newGarbage()
 	for {
+		garbage.collect()
 		b.collect(ctx)
 		select {
 		case <-ctx.Done():

@@ -56,16 +56,8 @@ func newMemoryBudget(limit int64) memoryBudget {
 	return may
 }
 
-// garbagePercent is how much garbage, of what is live, waits for its collection. ttmond
-// has little that lives: half of Go's default is 2 MB less of resident memory for 0.1 %
-// of a core.
-const garbagePercent = 50
-
-// apply sets Go's memory limit. $GOMEMLIMIT and $GOGC take precedence.
+// apply sets Go's memory limit. $GOMEMLIMIT takes precedence.
 func (m memoryBudget) apply() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbagePercent)
-	}
 	if m.heap > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(m.heap)
 	}

@@ -1,0 +1,40 @@
+package node
+
+import (
+	"os"
+	"runtime"
+	"runtime/metrics"
+)
+
+// garbage is collected before a snapshot is made, where there is enough of it: while
+// one is made and encoded, a collection that runs at the same time makes each of its
+// steps dearer. Go itself collects only where more piles up than a snapshot leaves.
+type garbage struct {
+	samples [2]metrics.Sample
+	before  uint64 // bytes that had been allocated at the last collection
+	off     bool
+}
+
+// leastGarbage is what a collection is worth. Half of what lives, where that is more:
+// ttmond has little that lives, and is to be small.
+const leastGarbage = 1 << 20
+
+func newGarbage() *garbage {
+	g := &garbage{off: os.Getenv("GOGC") != ""} // then somebody else has decided
+	g.samples[0].Name, g.samples[1].Name = "/gc/heap/allocs:bytes", "/gc/heap/live:bytes"
+	return g
+}
+
+// collect collects what is worth it. It takes half a millisecond and more.
+func (g *garbage) collect() {
+	if g.off {
+		return
+	}
+	metrics.Read(g.samples[:])
+	allocated, live := g.samples[0].Value.Uint64(), g.samples[1].Value.Uint64()
+	if allocated-g.before < max(leastGarbage, live/2) {
+		return
+	}
+	g.before = allocated
+	runtime.GC()
+}
