@@ -1,6 +1,7 @@
 package kmd
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"io/fs"
@@ -26,6 +27,7 @@ type Reader struct {
 	devices map[string]*device // by BDF
 	batches []*groupBatch      // to be used again
 	found   []Found            // of the last Sweep
+	places  map[string]place   // by name in classDir
 	grace   time.Duration      // usually grace
 
 	unbound unbound
@@ -35,7 +37,7 @@ type Reader struct {
 
 // New returns a reader of the host below root. It reads nothing yet.
 func New(root hostfs.Root) *Reader {
-	return &Reader{root: root, devices: map[string]*device{}, grace: grace}
+	return &Reader{root: root, devices: map[string]*device{}, places: map[string]place{}, grace: grace}
 }
 
 // Sweep is one reading of the host.
@@ -161,24 +163,24 @@ func (r *Reader) readModule() Sweep {
 // discover compares the class directory with the known devices. Without the
 // directory there are none; if it cannot be read, nothing changes.
 func (r *Reader) discover(driver Version) {
-	const class = "/sys/class/tenstorrent/"
-	names, err := r.root.Names(class)
+	there := map[string]bool{}
+	class, err := r.root.OpenDir(classDir)
+	if err == nil {
+		err = class.Each(make([]byte, 4096), func(name []byte) bool {
+			index, ok := deviceIndex(name)
+			if !ok {
+				return true
+			}
+			if at, ok := r.resolve(class, string(name)); ok {
+				there[at.bdf] = true
+				r.addDevice(index, at.dir, at.bdf, driver)
+			}
+			return true
+		})
+		class.Close()
+	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return // it could not be read (no free descriptor, say): that says nothing about the devices
-	}
-	there := map[string]bool{}
-	for _, name := range names {
-		number, ok := strings.CutPrefix(name, "tenstorrent!")
-		index, err := strconv.Atoi(number)
-		if !ok || err != nil || index < 0 {
-			continue
-		}
-		dir, bdf, ok := r.resolve(class + name)
-		if !ok {
-			continue
-		}
-		there[bdf] = true
-		r.addDevice(index, dir, bdf, driver)
 	}
 	now := time.Now()
 	for bdf, d := range r.devices {
@@ -227,18 +229,44 @@ func (r *Reader) addDevice(index int, dir, bdf string, driver Version) {
 	d.driver = driver
 }
 
+// classDir has a link for each device, tenstorrent!N.
+const classDir = "/sys/class/tenstorrent"
+
+// deviceIndex is the number of a device by its name in classDir.
+func deviceIndex(name []byte) (index int, ok bool) {
+	number, ok := bytes.CutPrefix(name, []byte("tenstorrent!"))
+	if !ok {
+		return 0, false
+	}
+	index, err := strconv.Atoi(string(number))
+	return index, err == nil && index >= 0
+}
+
+// place is where a link of classDir leads.
+type place struct {
+	target   string // of the link, as it is
+	dir, bdf string
+}
+
 // resolve follows a class link to the device's own directory, which lies in
 // that of its PCI function: …/<bdf>/tenstorrent/tenstorrent!N.
-func (r *Reader) resolve(link string) (dir, bdf string, ok bool) {
-	target, err := r.root.Readlink(link)
-	if err != nil {
-		return "", "", false
+func (r *Reader) resolve(class hostfs.Dir, name string) (at place, ok bool) {
+	var target [512]byte
+	n, err := class.Readlink(name, target[:])
+	if err != nil || n == len(target) {
+		return place{}, false
 	}
-	if !path.IsAbs(target) {
-		target = path.Join(path.Dir(link), target)
+	at = r.places[name]
+	if at.target != string(target[:n]) { // it is the same from sweep to sweep
+		at.target = string(target[:n])
+		at.dir = at.target
+		if !path.IsAbs(at.dir) {
+			at.dir = path.Join(classDir, at.dir)
+		}
+		at.bdf = path.Base(path.Dir(path.Dir(at.dir)))
+		r.places[name] = at
 	}
-	bdf = path.Base(path.Dir(path.Dir(target)))
-	return target, bdf, len(bdf) >= len("0000:00:00.0")
+	return at, len(at.bdf) >= len("0000:00:00.0")
 }
 
 // publish puts the device where a snapshot takes it from.
