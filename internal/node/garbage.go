@@ -20,7 +20,7 @@ type garbage struct {
 const leastGarbage = 1 << 20
 
 func newGarbage() *garbage {
-	g := &garbage{off: os.Getenv("GOGC") != ""} // then somebody else has decided
+	g := &garbage{off: os.Getenv("GOGC") != ""} // the caller has decided
 	g.samples[0].Name, g.samples[1].Name = "/gc/heap/allocs:bytes", "/gc/heap/live:bytes"
 	return g
 }
