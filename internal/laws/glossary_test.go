@@ -107,6 +107,9 @@ func TestGlossaryFinds(t *testing.T) {
 type glossary struct {
 	instead map[string]string
 	words   *regexp.Regexp
+	// parts has a word of each entry. A text without any of them has no entry, which
+	// is found far sooner than by words.
+	parts []string
 }
 
 type finding struct {
@@ -132,6 +135,7 @@ func readGlossary(t *testing.T) glossary {
 		for w := range strings.SplitSeq(cells[3], ",") {
 			w = strings.TrimSpace(w)
 			g.instead[w] = strings.TrimSpace(cells[1])
+			g.parts = append(g.parts, slices.MaxFunc(strings.Fields(w), func(a, b string) int { return len(a) - len(b) }))
 			alternatives = append(alternatives, strings.ReplaceAll(regexp.QuoteMeta(w), " ", `\s+`))
 		}
 	}
@@ -173,19 +177,29 @@ func textFiles(t *testing.T, root string) []string {
 
 // find lists the words of the right column in a file.
 func (g glossary) find(path, text string) []finding {
+	if g.parts = g.within(strings.ToLower(text)); len(g.parts) == 0 {
+		return nil
+	}
 	switch filepath.Ext(path) {
 	case ".go":
 		return g.findGo(text)
 	case ".ts", ".tsx":
 		return g.match(text, 1)
 	}
-	return g.match(codeSpan.ReplaceAllStringFunc(text, blank), 1)
+	return g.match(withoutCode(text), 1)
 }
 
 var (
 	codeSpan = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
 	hump     = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 )
+
+func withoutCode(text string) string {
+	if !strings.Contains(text, "`") {
+		return text
+	}
+	return codeSpan.ReplaceAllStringFunc(text, blank)
+}
 
 // blank keeps the lines of what it takes out.
 func blank(s string) string { return strings.Repeat("\n", strings.Count(s, "\n")) + " " }
@@ -206,12 +220,12 @@ func (g glossary) findGo(text string) []finding {
 		switch n := n.(type) {
 		case *ast.BasicLit:
 			if s, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil {
-				out = append(out, g.match(codeSpan.ReplaceAllStringFunc(s, blank), at(n.Pos()))...)
+				out = append(out, g.match(withoutCode(s), at(n.Pos()))...)
 			}
 		case *ast.Ident:
 			if !names[n.Name] {
 				names[n.Name] = true
-				out = append(out, g.match(hump.ReplaceAllString(n.Name, "$1 $2"), at(n.Pos()))...)
+				out = append(out, g.matchName(n.Name, at(n.Pos()))...)
 			}
 		}
 		return true
@@ -219,7 +233,28 @@ func (g glossary) findGo(text string) []finding {
 	return out
 }
 
+// matchName matches the words that a name is made of.
+func (g glossary) matchName(name string, line int) []finding {
+	if len(g.within(strings.ToLower(name))) == 0 {
+		return nil
+	}
+	return g.match(hump.ReplaceAllString(name, "$1 $2"), line)
+}
+
+// within is which parts a text has, in lower case.
+func (g glossary) within(text string) (parts []string) {
+	for _, p := range g.parts {
+		if strings.Contains(text, p) {
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
 func (g glossary) match(text string, line int) []finding {
+	if lower := strings.ToLower(text); !slices.ContainsFunc(g.parts, func(p string) bool { return strings.Contains(lower, p) }) {
+		return nil
+	}
 	var out []finding
 	for _, at := range g.words.FindAllStringIndex(text, -1) {
 		word := strings.ToLower(strings.Join(strings.Fields(text[at[0]:at[1]]), " "))
