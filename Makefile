@@ -71,7 +71,7 @@ test: ## vet, lint, unit and end-to-end tests with the race detector, fuzz corpo
 	@$(MAKE) --no-print-directory build lint
 	@rm -f $(FLAKY)
 	$(GOTESTSUM) $(if $(RERUN),--rerun-fails=1 --rerun-fails-max-failures=6 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race --rerun-fails-report=$(FLAKY) --packages=./...) -- \
-	  -race -vet=off -trimpath -p $$((2 * $$(nproc))) -timeout 30m $(if $(RERUN),,./...)
+	  -race -vet=off -trimpath -p $$((2 * $$(nproc))) -timeout 60m $(if $(RERUN),,./...)
 	@if [ -s $(FLAKY) ]; then echo "flaky: these tests failed once and passed when run again:"; cat $(FLAKY); fi
 	@$(MAKE) --no-print-directory arm64
 

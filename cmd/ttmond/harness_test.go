@@ -33,7 +33,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	all := 25 * time.Minute // attacks, and with the race detector
+	all := 45 * time.Minute // attacks, and with the race detector
 	if length, err := time.ParseDuration(os.Getenv(soakVar)); err == nil {
 		all += length
 	}

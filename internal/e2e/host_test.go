@@ -24,7 +24,7 @@ import (
 var bin string
 
 func TestMain(m *testing.M) {
-	programs.Main(hermetic.Options{Parallel: 6}, func(dir string) int {
+	programs.Main(hermetic.Options{Parallel: 6, Limit: 45 * time.Minute}, func(dir string) int {
 		bin = dir
 		return m.Run()
 	})

@@ -189,7 +189,7 @@ func newPlayground(t *testing.T, description string) *playground {
 func (p *playground) run(t *testing.T, page string, c shown) {
 	t.Helper()
 	var out string
-	for limit := time.Now().Add(20 * time.Second); ; time.Sleep(200 * time.Millisecond) {
+	for limit := time.Now().Add(2 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		cmd := p.host.Command(ctx, "sh", "-c", c.command)
 		cmd.Env = p.env

@@ -25,7 +25,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	hermetic.Enter(hermetic.Options{})
+	hermetic.Enter(hermetic.Options{Limit: 45 * time.Minute})
 	os.Exit(func() int {
 		var err error
 		if bin, err = programs.Build(false, "ttmon", "ttmon-sim", "ttmond", "ttmon-server"); err != nil {

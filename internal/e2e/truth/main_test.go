@@ -17,7 +17,7 @@ var all = flag.Bool("all", false, "play all scenarios, not only the fast ones, a
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	limit := 8 * time.Minute
+	limit := 40 * time.Minute
 	if *all || *composeCount > 0 {
 		limit = time.Hour
 	}

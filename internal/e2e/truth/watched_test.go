@@ -116,7 +116,7 @@ func quoted(list []string) string {
 func (s *stage) exactly(d *daemon, truth ttnn.Held, pools ...model.Pool) *model.Snapshot {
 	s.Helper()
 	var snap *model.Snapshot
-	for limit := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for limit := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		snap = s.daemonSnapshot(d)
 		if s.isExactly(snap, truth, pools) || time.Now().After(limit) {
 			break

@@ -4,4 +4,4 @@ package web
 
 import "time"
 
-const limit = 25 * time.Minute
+const limit = 45 * time.Minute
