@@ -112,7 +112,7 @@ func (e *eventsCmd) print(ctx context.Context, c *client.Client, q eventlog.Quer
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, client.ErrNotFound):
-			return exit.With(exit.Unsupported, "this ttmond keeps no events: set history.enabled in its configuration")
+			return exit.With(exit.Unsupported, "no events are kept here: start ttmon-server, and leave history.enabled in its configuration true")
 		case err != nil && !(e.follow && q.After > 0): // with -f it waits for a server that restarts
 			return exit.With(exit.Internal, "%w", err)
 		}

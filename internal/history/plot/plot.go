@@ -61,7 +61,7 @@ type Point struct {
 func (p *Range) query(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]client.Series, error) {
 	list, err := p.Client.Range(ctx, expr, start, end, step)
 	if errors.Is(err, client.ErrNotFound) {
-		return nil, exit.With(exit.Unsupported, "this ttmond keeps no history: set history.enabled in its configuration")
+		return nil, exit.With(exit.Unsupported, "no history is kept here: start ttmon-server, and leave history.enabled in its configuration true")
 	}
 	if err != nil {
 		return nil, exit.With(exit.Internal, "%w", err)

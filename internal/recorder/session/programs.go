@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/eventlog"
@@ -101,7 +102,10 @@ func (s *Session) appendPrograms(dst []byte) []byte {
 	if s.programs.why != nil {
 		dst = fmt.Appendf(dst, "ttmon: %s\n", words.ProgramsNotRecorded(s.programs.why))
 	}
-	if recorded > 0 || s.programs.why == nil {
+	switch {
+	case recorded == 0 && s.programs.why == nil && os.Geteuid() != 0:
+		dst = append(dst, "ttmon: none of your programs ran on a chip; programs of other users are recorded for root only\n"...)
+	case recorded > 0 || s.programs.why == nil:
 		dst = fmt.Appendf(dst, "ttmon: recorded %s of the chips: ttmon export FILE --perfetto shows each\n", words.Count(int(recorded), "program"))
 	}
 	if missed > 0 {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/assess"
@@ -125,7 +126,12 @@ func who(p *model.Process, old runs.Who) runs.Who {
 }
 
 // truncate limits a command line, which may be of any length.
-func truncate(s string) string { return s[:min(len(s), maxCommand)] }
+func truncate(s string) string {
+	if len(s) <= maxCommand {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxCommand], "") // a character may be cut in two
+}
 
 func jobOf(p *model.Process) *runs.Job {
 	switch {

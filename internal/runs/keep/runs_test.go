@@ -3,8 +3,10 @@ package keep
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -330,6 +332,24 @@ func TestReset(t *testing.T) {
 			}
 			if unknown := r.End.Unknown == runs.OldKernel; unknown == tt.status.Known() {
 				t.Errorf("%+v", r.End)
+			}
+		})
+	}
+}
+
+// A command line is cut between two characters, never within one.
+func TestTruncate(t *testing.T) {
+	for _, tt := range []struct {
+		name, in string
+		want     int
+	}{
+		{"short", "a b", 3},
+		{"long", strings.Repeat("a", maxCommand+1), maxCommand},
+		{"in a character", strings.Repeat("a", maxCommand-1) + "é", maxCommand - 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := truncate(tt.in); len(got) != tt.want || !utf8.ValidString(got) {
+				t.Errorf("%d bytes, want %d: %q", len(got), tt.want, got[max(0, len(got)-4):])
 			}
 		})
 	}

@@ -136,7 +136,7 @@ func aboutReports(d *model.Doubt) (string, bool) {
 		if len(d.Devices) > 0 {
 			where = " on " + devices(d.Devices)
 		}
-		return "what it reports" + where + " is rejected: it does not have the device open, or the chip has less", true
+		return "reports" + where + " are rejected: the device is not open there, or the chip has less", true
 	case model.NumberUnknown:
 		return fmt.Sprintf("reports for device %d, which this host does not have", d.Count), true
 	}
