@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,9 +46,56 @@ func TestBlockedChips(t *testing.T) {
 	}
 }
 
+// A reader that waits for a chip when ttmond stops reads nothing more. No signal ends
+// the wait itself, of FUSE as of the driver.
+func TestCloseEndsReaders(t *testing.T) {
+	tr := newTree(t)
+	first, second := make(chan struct{}), make(chan struct{})
+	defer close(second)
+	tr.add("bh", 0, 0, "0000:01:00.0").blockAll(map[string]<-chan struct{}{"tt_heartbeat": first, "tt_arcclk": second})
+	before := len(runningChildren(t))
+	r := New(tr.root())
+	r.Read(time.Now().Add(time.Millisecond))
+	if n := len(runningChildren(t)); n != before+1 {
+		t.Fatalf("%d readers wait, want one", n-before)
+	}
+	r.Close()
+	close(first)
+	for end := time.Now().Add(time.Minute); len(runningChildren(t)) > before; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the reader still waits")
+		}
+	}
+}
+
+// runningChildren are the processes that this one has started and that have not ended.
+func runningChildren(t *testing.T) (pids []string) {
+	t.Helper()
+	lists, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil || len(lists) == 0 {
+		t.Fatal("no lists of children", err)
+	}
+	for _, list := range lists {
+		b, _ := os.ReadFile(list)
+		for pid := range strings.FieldsSeq(string(b)) {
+			stat, err := os.ReadFile("/proc/" + pid + "/stat")
+			if err == nil && !strings.Contains(string(stat), ") Z ") {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
 // block serves the class directory through FUSE, with a file whose reads are
 // answered only after release.
 func (b *card) block(name string, release <-chan struct{}) {
+	b.t.Helper()
+	b.blockAll(map[string]<-chan struct{}{name: release})
+}
+
+// blockAll is block for several files.
+func (b *card) blockAll(release map[string]<-chan struct{}) {
 	b.t.Helper()
 	dir := b.dir + b.class
 	files := map[string]fs.InodeEmbedder{}
@@ -62,8 +110,8 @@ func (b *card) block(name string, release <-chan struct{}) {
 				b.t.Fatal(err)
 			}
 			f := &fusetest.File{Text: string(text)}
-			if e.Name() == name {
-				f.Release = release
+			if wait := release[e.Name()]; wait != nil {
+				f.Release = wait
 			}
 			files[e.Name()] = f
 		}

@@ -112,13 +112,16 @@ func (r *Reader) sample(driver Version, deadline time.Time) {
 	}
 }
 
-// Close releases all descriptors.
+// Close releases all descriptors. A reader that still waits for a chip ends as soon as
+// the driver lets it go: it does not read the rest of its files, one wait after the
+// other, for results that are not wanted any more.
 func (r *Reader) Close() {
 	for _, d := range r.devices {
 		d.closeFiles()
 	}
 	clear(r.devices)
 	for _, b := range r.batches {
+		b.Kill()
 		b.Close()
 	}
 	r.batches = nil
