@@ -6,6 +6,7 @@ import (
 	"strconv"
 	gostrings "strings"
 	"time"
+	"unsafe"
 
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -247,14 +248,18 @@ func (d *decoder) scope() {
 
 func (d *decoder) endScope() {}
 
-// token is the text of the value being visited, if it is of the given kind.
+// token is the text of the value being visited, if it is of the given kind. It is not
+// copied: it holds until the next text is decoded.
 func (d *decoder) token(kind byte, what string) (string, bool) {
 	n := &d.tree.nodes[d.cur]
 	if n.kind != kind {
 		d.fail(errors.New("not a " + what))
 		return "", false
 	}
-	return string(d.tree.text[n.start:n.end]), true
+	if n.start == n.end {
+		return "", true
+	}
+	return unsafe.String(&d.tree.text[n.start], n.end-n.start), true
 }
 
 func (d *decoder) text(i int32) string {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
@@ -178,22 +179,23 @@ func (p *parser) literal(word string) bool {
 
 // string passes over a string, quotes included.
 func (p *parser) string() bool {
-	p.at++
-	for p.at < len(p.text) {
-		switch c := p.text[p.at]; {
+	text := p.text
+	for i := p.at + 1; i < len(text); i++ { // a tenth of decoding: in registers
+		switch c := text[i]; {
 		case c == '"':
-			p.at++
+			p.at = i + 1
 			return true
 		case c < ' ':
+			p.at = i
 			return false
 		case c == '\\':
-			if !p.escape() {
+			if p.at = i; !p.escape() {
 				return false
 			}
-		default:
-			p.at++
+			i = p.at - 1
 		}
 	}
+	p.at = len(text)
 	return false
 }
 
@@ -249,11 +251,7 @@ func hex4(b []byte) (rune, bool) {
 
 // unquote turns the inside of a JSON string into the string.
 func unquote(b []byte) string {
-	plain := utf8.Valid(b)
-	for _, c := range b {
-		plain = plain && c != '\\'
-	}
-	if plain {
+	if bytes.IndexByte(b, '\\') < 0 && utf8.Valid(b) {
 		return string(b)
 	}
 	out := make([]byte, 0, len(b))
