@@ -157,13 +157,29 @@ var (
 	wait     = regexp.MustCompile(`status of (429|503)`)
 )
 
+// stopped has the addresses of servers that a test has stopped: what the page asks
+// them meanwhile is refused.
+var stopped sync.Map
+
+// refused reports whether a message is about a request to a server that is stopped.
+func refused(m chromedp.ConsoleMessage) (yes bool) {
+	if !strings.Contains(m.Text, "net::ERR_") {
+		return false
+	}
+	stopped.Range(func(url, _ any) bool {
+		yes = strings.HasPrefix(m.URL, url.(string)+"/")
+		return !yes
+	})
+	return yes
+}
+
 func (b *tab) note(m chromedp.ConsoleMessage) {
 	switch string(m.Type) {
 	case "error", "exception", "assert", "warning":
 	default:
 		return
 	}
-	if strings.Contains(m.Text, "Failed to load resource") && (expected.MatchString(m.URL) || wait.MatchString(m.Text)) {
+	if strings.Contains(m.Text, "Failed to load resource") && (expected.MatchString(m.URL) || wait.MatchString(m.Text) || refused(m)) {
 		return
 	}
 	b.mu.Lock()

@@ -97,6 +97,7 @@ func (n *node) stop() {
 	if n.cmd == nil {
 		return
 	}
+	stopped.Store(n.url, true)
 	for _, cmd := range []*exec.Cmd{n.server, n.cmd} {
 		cmd.Process.Signal(syscall.SIGTERM)
 		if err := cmd.Wait(); err != nil {
