@@ -49,7 +49,8 @@ func (h home) env() []string { return []string{"HOME=" + h.dir, "TMPDIR=" + h.tm
 // those of the test itself.
 var notOurs = regexp.MustCompile(`^(/dev/shm/tt_device_\d+_memory|/tmp/(Test|go-build|ttmon-bin-|ttmon-sim-)[^/]*)$`)
 
-// seen lists the files where a self-test could leave some, and all processes.
+// seen lists the files where a self-test could leave some, and all processes but those
+// in which a ttmond reads devices: they come and go.
 func (h home) seen(t *testing.T, on *sim.Host) (files, processes []string) {
 	t.Helper()
 	found := runProgram(t, on, "find", h.dir, "/dev/shm", "/tmp", "-maxdepth", "1")
@@ -68,13 +69,27 @@ func (h home) seen(t *testing.T, on *sim.Host) (files, processes []string) {
 		t.Fatal(err)
 	}
 	for _, path := range list {
-		comm, err := os.ReadFile(filepath.Join(path, "comm"))
-		if err == nil {
-			processes = append(processes, filepath.Base(path)+" "+strings.TrimSpace(string(comm)))
+		name, parent := nameAndParent(path)
+		if above, _ := nameAndParent("/proc/" + parent); name != "" && (name != "ttmond" || above != "ttmond") {
+			processes = append(processes, filepath.Base(path)+" "+name)
 		}
 	}
 	slices.Sort(processes)
 	return slices.Compact(files), processes
+}
+
+// nameAndParent are a process's name and its parent's number; empty for one that is gone.
+func nameAndParent(path string) (name, parent string) {
+	b, _ := os.ReadFile(filepath.Join(path, "status"))
+	for line := range strings.Lines(string(b)) {
+		switch key, value, _ := strings.Cut(line, ":\t"); key {
+		case "Name":
+			name = strings.TrimSpace(value)
+		case "PPid":
+			parent = strings.TrimSpace(value)
+		}
+	}
+	return name, parent
 }
 
 // leavesNothing plays something, after which files and processes have to be
