@@ -28,6 +28,7 @@ type Encoder struct {
 	diff  differ
 	raw   []byte
 	body  []byte
+	spare []int32 // for the next snapshot
 	key   bool
 	told  bool  // the block that is being made has an event
 	first int64 // of the block that is being made
@@ -84,10 +85,10 @@ func (e *Encoder) addRecord(kind Kind, t time.Time, body []byte) error {
 		e.startBlock(ns)
 	}
 	if kind == kindSnapshot && e.state.doc != nil {
-		doc := newDocument(slices.Clone(body))
-		e.body = e.diff.diff(e.body[:0], e.state.doc, doc)
+		old, doc := e.state.doc, newDocument(body, e.spare)
+		e.body = e.diff.diff(e.body[:0], old, doc)
 		e.append(kindChange, ns, e.body)
-		e.state.doc, e.state.snapTime, e.state.Time = doc, ns, time.Unix(0, ns)
+		e.state.doc, e.state.snapTime, e.state.Time, e.spare = doc, ns, time.Unix(0, ns), old.ends
 		return nil
 	}
 	if _, err := e.state.apply(kind, ns, body); err != nil {
@@ -157,7 +158,7 @@ func (e *Encoder) restate(ns int64) {
 	}
 }
 
-// Snapshot takes in a snapshot's JSON.
+// Snapshot takes in a snapshot's JSON, which must not change any more.
 func (e *Encoder) Snapshot(t time.Time, body []byte) error { return e.addRecord(kindSnapshot, t, body) }
 
 func (e *Encoder) json(kind Kind, t time.Time, v any) error {

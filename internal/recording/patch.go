@@ -29,13 +29,49 @@ const (
 // document is a snapshot's JSON, chunk by chunk. Chunks are never changed, so
 // that documents share those that are equal.
 type document struct {
-	chunks [][]byte
+	chunks []chunk
 	size   int
-	whole  []byte // all of it; nil until it was asked for
+	whole  []byte  // all of it; nil until it was asked for
+	ends   []int32 // of all chunks, where the text was scanned
 }
 
-func newDocument(text []byte) *document {
-	return &document{chunks: chunks(text), size: len(text), whole: text}
+// chunk is a part of a document.
+type chunk struct {
+	text []byte
+	ends []int32 // where its tokens end; nil: see tokens
+}
+
+// tokens are the ends of the chunk's tokens. Those that are not known yet are written
+// into room, and hold until it is used again.
+func (c *chunk) tokens(room *[]int32) []int32 {
+	if c.ends != nil {
+		return c.ends
+	}
+	s := scanner{text: c.text, ends: (*room)[:0]}
+	s.run(func(int) {})
+	s.endChunk(len(c.text))
+	*room = s.ends
+	return s.ends
+}
+
+// newDocument takes a text apart. It must not change any more. room is for the ends of
+// tokens; it may be nil.
+func newDocument(text []byte, room []int32) *document {
+	d := &document{size: len(text), whole: text}
+	s := scanner{text: text, ends: room[:0]}
+	first := 0 // of the ends of the chunk
+	cut := func(at int) {
+		if at > s.begin {
+			from := s.begin
+			s.endChunk(at)
+			d.chunks = append(d.chunks, chunk{text[from:at:at], s.ends[first:len(s.ends):len(s.ends)]})
+			first = len(s.ends)
+		}
+	}
+	s.run(cut)
+	cut(len(text))
+	d.ends = s.ends
+	return d
 }
 
 // text is the whole document.
@@ -43,45 +79,54 @@ func (d *document) text() []byte {
 	if d.whole == nil {
 		d.whole = make([]byte, 0, d.size)
 		for _, c := range d.chunks {
-			d.whole = append(d.whole, c...)
+			d.whole = append(d.whole, c.text...)
 		}
 	}
 	return d.whole
 }
 
-func (d *document) add(chunk []byte) {
-	d.chunks = append(d.chunks, chunk)
-	d.size += len(chunk)
+func (d *document) add(c chunk) {
+	d.chunks = append(d.chunks, c)
+	d.size += len(c.text)
 }
 
 // stringEnd is the position behind the string that begins at i.
 func stringEnd(text []byte, i int) int {
 	for i++; i < len(text); i++ {
-		n := bytes.IndexByte(text[i:], '"')
-		if n < 0 {
-			return len(text)
-		}
-		i += n
-		slashes := 0
-		for text[i-1-slashes] == '\\' {
-			slashes++
-		}
-		if slashes%2 == 0 {
+		switch text[i] { // most strings are too short for bytes.IndexByte
+		case '"':
 			return i + 1
+		case '\\':
+			i++
 		}
 	}
 	return len(text)
 }
 
-// chunks cuts a text before each object that is an element of a list at the top,
-// and behind the last of them.
-func chunks(text []byte) (list [][]byte) {
-	depth, last := 0, 0
-	cut := func(at int) {
-		if at > last {
-			list, last = append(list, text[last:at:at]), at
-		}
+// scanner finds chunks and tokens in one pass. The ends of tokens count from where
+// their chunk begins.
+type scanner struct {
+	text        []byte
+	ends        []int32
+	begin, last int // of the chunk; where the last token ended
+}
+
+func (s *scanner) endToken(at int) {
+	s.ends, s.last = append(s.ends, int32(at-s.begin)), at
+}
+
+// endChunk ends a chunk, and its last token.
+func (s *scanner) endChunk(at int) {
+	if at > s.last {
+		s.endToken(at)
 	}
+	s.begin, s.last = at, at
+}
+
+// run calls cut before each object that is an element of a list at the top, and
+// behind the last of them.
+func (s *scanner) run(cut func(at int)) {
+	depth, text := 0, s.text
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '"':
@@ -91,39 +136,22 @@ func chunks(text []byte) (list [][]byte) {
 				cut(i)
 			}
 			depth++
+			s.endToken(i + 1)
+		case ',':
+			s.endToken(i + 1)
 		case '}', ']':
 			if depth--; depth == 1 && text[i] == ']' {
 				cut(i)
 			}
-		}
-	}
-	cut(len(text))
-	return list
-}
-
-// tokens appends the ends of the tokens of a chunk.
-func tokens(ends []int, text []byte) []int {
-	last := 0
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '"':
-			i = stringEnd(text, i) - 1
-		case '{', '[', ',':
-			ends, last = append(ends, i+1), i+1
-		case '}', ']':
-			if i > last {
-				ends, last = append(ends, i), i
+			if i > s.last {
+				s.endToken(i)
 			}
 		}
 	}
-	if len(text) > last {
-		ends = append(ends, len(text))
-	}
-	return ends
 }
 
 // cutAt is the text of token i.
-func cutAt(text []byte, ends []int, i int) []byte {
+func cutAt(text []byte, ends []int32, i int) []byte {
 	if i == 0 {
 		return text[:ends[0]]
 	}
@@ -142,28 +170,29 @@ func name(token []byte) []byte {
 
 // identity is the beginning of a chunk by which it is known again: the
 // elements of lists begin with what tells them apart.
-func identity(chunk []byte) []byte {
+func identity(text []byte) []byte {
 	end, left := 0, 2
-	for end < len(chunk) {
-		switch chunk[end] {
+	for end < len(text) {
+		switch text[end] {
 		case '"':
-			end = stringEnd(chunk, end)
+			end = stringEnd(text, end)
 			continue
 		case ',', '[':
 			if left--; left == 0 {
-				return chunk[:end]
+				return text[:end]
 			}
 		}
 		end++
 	}
-	return chunk
+	return text
 }
 
 // differ makes changes; it keeps its buffers.
 type differ struct {
-	a, b  []int
-	found map[string]int
-	body  []byte
+	a, b         []int32 // ends of the tokens of two chunks
+	roomA, roomB []int32
+	found        map[string]int
+	body         []byte
 }
 
 // diff appends to dst what makes b of a.
@@ -176,8 +205,9 @@ func (d *differ) diff(dst []byte, a, b *document) []byte {
 			same = 0
 		}
 	}
-	for _, text := range b.chunks {
-		if cursor < len(a.chunks) && bytes.Equal(a.chunks[cursor], text) {
+	for i := range b.chunks {
+		text := b.chunks[i].text
+		if cursor < len(a.chunks) && bytes.Equal(a.chunks[cursor].text, text) {
 			same++
 			cursor++
 			continue
@@ -190,7 +220,7 @@ func (d *differ) diff(dst []byte, a, b *document) []byte {
 			continue
 		}
 		dst = binary.AppendVarint(append(dst, opPatch), int64(k-cursor))
-		dst = d.patch(dst, a.chunks[k], text)
+		dst = d.patch(dst, &a.chunks[k], &b.chunks[i])
 		cursor = k + 1
 	}
 	flush()
@@ -200,15 +230,15 @@ func (d *differ) diff(dst []byte, a, b *document) []byte {
 // match is the old chunk that a new one came from, or −1.
 func (d *differ) match(a *document, cursor int, text []byte) int {
 	id := identity(text)
-	if cursor < len(a.chunks) && bytes.Equal(identity(a.chunks[cursor]), id) {
+	if cursor < len(a.chunks) && bytes.Equal(identity(a.chunks[cursor].text), id) {
 		return cursor
 	}
 	if len(d.found) == 0 {
 		if d.found == nil {
 			d.found = map[string]int{}
 		}
-		for i, chunk := range a.chunks {
-			d.found[string(identity(chunk))] = i
+		for i := range a.chunks {
+			d.found[string(identity(a.chunks[i].text))] = i
 		}
 	}
 	if k, ok := d.found[string(id)]; ok {
@@ -221,8 +251,9 @@ func (d *differ) match(a *document, cursor int, text []byte) int {
 const lookAhead = 48
 
 // patch appends the changes from one chunk to another.
-func (d *differ) patch(dst, a, b []byte) []byte {
-	d.a, d.b, d.body = tokens(d.a[:0], a), tokens(d.b[:0], b), d.body[:0]
+func (d *differ) patch(dst []byte, old, now *chunk) []byte {
+	d.a, d.b, d.body = old.tokens(&d.roomA), now.tokens(&d.roomB), d.body[:0]
+	a, b := old.text, now.text
 	count, at := uint64(0), 0 // at: tokens of a that are told already
 	change := func(from, to int, text []byte) {
 		count++
@@ -254,7 +285,7 @@ func (d *differ) patch(dst, a, b []byte) []byte {
 			}
 		}
 		di, dj := d.resync(a, b, i, j)
-		start := 0
+		start := int32(0)
 		if j > 0 {
 			start = d.b[j-1]
 		}
@@ -295,14 +326,14 @@ func (d *differ) resync(a, b []byte, i, j int) (di, dj int) {
 const maxDocument = 64 << 20
 
 // patcher restores documents; it keeps its buffers.
-type patcher struct{ ends []int }
+type patcher struct{ room []int32 }
 
 var errPatch = fmt.Errorf("%w: a change that fits nothing", ErrDamaged)
 
 // apply is the document that a change makes of an old one.
 func (p *patcher) apply(a *document, change []byte) (*document, error) {
 	r := cursor{b: change}
-	out := &document{chunks: make([][]byte, 0, len(a.chunks)+8)}
+	out := &document{chunks: make([]chunk, 0, len(a.chunks)+8)}
 	at := 0 // the old chunk that comes next
 	for len(r.b) > 0 && !r.bad {
 		switch r.byte() {
@@ -320,13 +351,13 @@ func (p *patcher) apply(a *document, change []byte) (*document, error) {
 			if r.bad || k < 0 || k >= len(a.chunks) {
 				return nil, errPatch
 			}
-			old := a.chunks[k]
-			if out.add(p.chunk(make([]byte, 0, len(old)+16), old, &r)); r.bad {
+			old := &a.chunks[k]
+			if out.add(chunk{text: p.chunk(make([]byte, 0, len(old.text)+16), old, &r)}); r.bad {
 				return nil, errPatch
 			}
 			at = k + 1
 		case opWhole:
-			out.add(slices.Clone(r.bytes(r.uint())))
+			out.add(chunk{text: slices.Clone(r.bytes(r.uint()))})
 		default:
 			return nil, errPatch
 		}
@@ -340,18 +371,18 @@ func (p *patcher) apply(a *document, change []byte) (*document, error) {
 	return out, nil
 }
 
-func (p *patcher) chunk(out, old []byte, r *cursor) []byte {
-	p.ends = tokens(p.ends[:0], old)
+func (p *patcher) chunk(out []byte, from *chunk, r *cursor) []byte {
+	ends, old := from.tokens(&p.room), from.text
 	end := func(i int) int {
 		if i == 0 {
 			return 0
 		}
-		return p.ends[i-1]
+		return int(ends[i-1])
 	}
 	at := 0
 	for range r.uint() {
 		skip, drop, keep := r.uint(), r.uint(), r.uint()
-		if r.bad || skip > uint64(len(p.ends)-at) || drop > uint64(len(p.ends)-at)-skip {
+		if r.bad || skip > uint64(len(ends)-at) || drop > uint64(len(ends)-at)-skip {
 			r.bad = true
 			return out
 		}

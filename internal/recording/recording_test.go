@@ -318,14 +318,14 @@ func TestPatch(t *testing.T) {
 	var p patcher
 	for i, a := range docs {
 		for j, b := range docs {
-			change := d.diff(nil, newDocument([]byte(a)), newDocument([]byte(b)))
-			got, err := p.apply(newDocument([]byte(a)), change)
+			change := d.diff(nil, newDocument([]byte(a), nil), newDocument([]byte(b), nil))
+			got, err := p.apply(newDocument([]byte(a), nil), change)
 			if err != nil || string(got.text()) != b {
 				t.Errorf("%d to %d: %v", i, j, err)
 			}
 		}
 	}
-	a, b := newDocument(wire.Append(nil, tuitest.Host(32, 100))), newDocument(wire.Append(nil, tuitest.Host(32, 101)))
+	a, b := newDocument(wire.Append(nil, tuitest.Host(32, 100)), nil), newDocument(wire.Append(nil, tuitest.Host(32, 101)), nil)
 	if n := len(d.diff(nil, a, b)); n > len(b.text())/15 {
 		t.Errorf("a second on 32 devices takes %d bytes of %d", n, len(b.text()))
 	}
@@ -404,12 +404,12 @@ func FuzzPatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		var d differ
 		var p patcher
-		change := d.diff(nil, newDocument(a), newDocument(b))
-		got, err := p.apply(newDocument(a), change)
+		change := d.diff(nil, newDocument(a, nil), newDocument(b, nil))
+		got, err := p.apply(newDocument(a, nil), change)
 		if err != nil || !bytes.Equal(got.text(), b) {
 			t.Fatal(err)
 		}
-		_, _ = p.apply(newDocument(a), b) // as a change it is nonsense
+		_, _ = p.apply(newDocument(a, nil), b) // as a change it is nonsense
 	})
 }
 

@@ -73,8 +73,8 @@ func (s *State) Element(prefix []byte) []byte {
 		return nil
 	}
 	for _, c := range s.doc.chunks {
-		if bytes.HasPrefix(c, prefix) {
-			return bytes.TrimRight(c, ",")
+		if bytes.HasPrefix(c.text, prefix) {
+			return bytes.TrimRight(c.text, ",")
 		}
 	}
 	return nil
@@ -158,7 +158,7 @@ func (s *State) apply(kind Kind, ns int64, body []byte) (r Record, err error) {
 	s.Time = r.Time
 	switch kind {
 	case kindSnapshot:
-		s.doc, s.snapTime = newDocument(slices.Clone(body)), ns
+		s.doc, s.snapTime = newDocument(slices.Clone(body), nil), ns
 	case kindChange:
 		r.Kind = kindSnapshot
 		if s.doc == nil {

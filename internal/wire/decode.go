@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
@@ -14,8 +15,9 @@ import (
 // decoder fills a snapshot in from a tree. The first thing that is wrong ends
 // up in err; the walk continues, and its result is thrown away.
 type decoder struct {
-	tree tree
-	err  error
+	tree    tree
+	strings *interned
+	err     error
 
 	cur   int32 // the value to visit next
 	stack []frame
@@ -27,12 +29,40 @@ type decoder struct {
 // frame is an open object or list. after is where the search for the next
 // member starts: they mostly come in the order in which we ask for them.
 type frame struct {
-	node  int32
-	after int32
-	scope bool
-	// The scope's "missing" and "nominal", -1 where there is none.
-	missing, nominal int32
-	at               int // length of path where the scope began
+	node             int32
+	after            int32
+	scope            bool
+	missing, nominal nameList // the scope's
+	at               int      // length of path where the scope began
+}
+
+// nameList is a scope's "missing" or "nominal": the names in it are those of members
+// below the scope, with dots between.
+type nameList struct {
+	node  int32   // its first entry; 0: there is none
+	names nameSet // what is behind the last dot of each
+}
+
+// namesIn reads the names of the list of a scope, which is at a node; -1: nowhere.
+func (d *decoder) namesIn(at int32, kind byte) (l nameList) {
+	if at < 0 || d.tree.nodes[at].kind != kind || d.tree.nodes[at].size == 0 {
+		return l
+	}
+	l.node = at + 1
+	for i := l.node; i != 0; i = d.tree.nodes[i].next {
+		name := d.nameAt(i)
+		l.names |= nameBit(name[bytes.LastIndexByte(name, '.')+1:])
+	}
+	return l
+}
+
+// nameAt is the name that an entry of a list is about.
+func (d *decoder) nameAt(i int32) []byte {
+	n := &d.tree.nodes[i]
+	if n.key >= 0 {
+		return d.tree.text[n.key:n.keyEnd]
+	}
+	return d.tree.text[n.start:n.end]
 }
 
 func (d *decoder) reads() bool { return true }
@@ -52,7 +82,7 @@ func (d *decoder) top() *frame { return &d.stack[len(d.stack)-1] }
 // find looks a member of the object up, from the frame's cursor around.
 func (d *decoder) find(f *frame, key string) int32 {
 	n := &d.tree.nodes[f.node]
-	if n.kind != '{' || n.size == 0 {
+	if n.kind != '{' || n.size == 0 || n.names&nameBit(key) == 0 {
 		return -1
 	}
 	first := f.node + 1
@@ -107,10 +137,11 @@ func (d *decoder) reading(key string, r status, _ bool) bool {
 	f := d.scopeFrame()
 	if d.tree.nodes[d.cur].kind != 'n' {
 		*r.s = model.Known
-		*r.nominal = d.listed(f.nominal, f.at)
+		*r.nominal = d.entry(f.nominal, f.at) != 0
 		return true
 	}
-	if reason := d.reason(f.missing, f.at); reason != "" {
+	if i := d.entry(f.missing, f.at); i != 0 && d.tree.nodes[i].kind == '"' {
+		reason := d.text(i)
 		word, why, _ := gostrings.Cut(reason, ": ")
 		// A word from a newer ttmon is at least absent, and why says it.
 		s, ok := model.ParseStatus(word)
@@ -153,33 +184,17 @@ func (d *decoder) scopeFrame() *frame {
 	}
 }
 
-// reason is the entry of the current member in a scope's "missing".
-func (d *decoder) reason(list int32, from int) string {
-	if list < 0 || d.tree.nodes[list].kind != '{' || d.tree.nodes[list].size == 0 {
-		return ""
+// entry is where a list of a scope names the current member; 0: nowhere.
+func (d *decoder) entry(l nameList, from int) int32 {
+	if l.names&nameBit(d.path[len(d.path)-1]) == 0 {
+		return 0
 	}
-	for i := list + 1; i != 0; i = d.tree.nodes[i].next {
-		if n := &d.tree.nodes[i]; d.named(d.tree.text[n.key:n.keyEnd], from) {
-			if n.kind != '"' {
-				return ""
-			}
-			return d.text(i)
+	for i := l.node; i != 0; i = d.tree.nodes[i].next {
+		if d.named(d.nameAt(i), from) {
+			return i
 		}
 	}
-	return ""
-}
-
-// listed reports whether the current member is in a scope's "nominal".
-func (d *decoder) listed(list int32, from int) bool {
-	if list < 0 || d.tree.nodes[list].kind != '[' || d.tree.nodes[list].size == 0 {
-		return false
-	}
-	for i := list + 1; i != 0; i = d.tree.nodes[i].next {
-		if n := &d.tree.nodes[i]; n.kind == '"' && d.named(d.tree.text[n.start:n.end], from) {
-			return true
-		}
-	}
-	return false
+	return 0
 }
 
 // named reports whether name is the dotted name of the current member, as seen
@@ -204,7 +219,7 @@ func (d *decoder) begin() {
 	if d.tree.nodes[d.cur].kind != '{' {
 		d.fail(errors.New("not an object"))
 	}
-	d.stack = append(d.stack, frame{node: d.cur, missing: -1, nominal: -1})
+	d.stack = append(d.stack, frame{node: d.cur})
 }
 
 func (d *decoder) close() {
@@ -221,7 +236,7 @@ func (d *decoder) list(int) int {
 		}
 		size = 0
 	}
-	d.stack = append(d.stack, frame{node: d.cur, missing: -1, nominal: -1})
+	d.stack = append(d.stack, frame{node: d.cur})
 	return int(size)
 }
 
@@ -242,7 +257,7 @@ func (d *decoder) scope() {
 	f := d.top()
 	f.scope, f.at = true, len(d.stack)-1
 	cursor := f.after
-	f.missing, f.nominal = d.find(f, "missing"), d.find(f, "nominal")
+	f.missing, f.nominal = d.namesIn(d.find(f, "missing"), '{'), d.namesIn(d.find(f, "nominal"), '[')
 	f.after = cursor
 }
 
@@ -264,7 +279,7 @@ func (d *decoder) token(kind byte, what string) (string, bool) {
 
 func (d *decoder) text(i int32) string {
 	n := &d.tree.nodes[i]
-	return unquote(d.tree.text[n.start:n.end])
+	return d.strings.of(d.tree.text[n.start:n.end])
 }
 
 func (d *decoder) float(v *float64) {

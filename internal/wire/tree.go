@@ -24,6 +24,20 @@ type node struct {
 	keyEnd     int32
 	next       int32 // the next value on this level, 0 if none
 	size       int32 // members or items
+	names      nameSet
+}
+
+// nameSet has a bit for each name in it, and some names share one: it says for sure
+// only that a name is not there. Most of the members that a snapshot may have are not
+// there, and finding that out would mean to compare with all that are.
+type nameSet uint64
+
+// nameBit is the set of one name.
+func nameBit[T string | []byte](name T) nameSet {
+	if len(name) == 0 {
+		return 1
+	}
+	return 1 << ((int(name[0]) + 5*int(name[len(name)-1]) + 11*len(name)) & 63)
 }
 
 // maxDepth keeps hostile text from exhausting the stack; the contract needs 7.
@@ -118,6 +132,7 @@ func (p *parser) members(parent, depth int) bool {
 			return false
 		}
 		keyEnd := int32(p.at - 1)
+		p.nodes[parent].names |= nameBit(p.text[key:keyEnd])
 		p.blank()
 		if !p.next(':') {
 			return false

@@ -54,10 +54,13 @@ func Decode(data []byte) (*model.Snapshot, error) { return new(Decoder).Decode(d
 
 // Decoder decodes one snapshot after the other, in the same memory. The zero
 // Decoder is ready.
-type Decoder struct{ nodes []node }
+type Decoder struct {
+	nodes   []node
+	strings interned
+}
 
-// Decode is as the function. The snapshot has nothing of the decoder's, nor of
-// data.
+// Decode is as the function. The snapshot has nothing of the decoder's but strings,
+// nor of data.
 func (o *Decoder) Decode(data []byte) (*model.Snapshot, error) {
 	if cap(o.nodes) > len(data)+1024 {
 		o.nodes = nil // one large snapshot must not stay
@@ -67,7 +70,7 @@ func (o *Decoder) Decode(data []byte) (*model.Snapshot, error) {
 		return nil, fmt.Errorf("reading a snapshot: %w", err)
 	}
 	o.nodes = t.nodes
-	d := decoder{tree: t}
+	d := decoder{tree: t, strings: &o.strings}
 	s := new(model.Snapshot)
 	snapshot(&d, s)
 	if d.err != nil {

@@ -422,7 +422,20 @@ func BenchmarkDecode32(b *testing.B) {
 	}
 }
 
-// The floor for the two above: the standard library, into and from bare maps.
+// As ttmon-server decodes, snapshot after snapshot.
+func BenchmarkDecoder32(b *testing.B) {
+	data := wire.Append(nil, sample.Galaxy())
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	var d wire.Decoder
+	for b.Loop() {
+		if _, err := d.Decode(data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// The floor for those above: the standard library, into and from bare maps.
 func BenchmarkFloorUnmarshal32(b *testing.B) {
 	data := wire.Append(nil, sample.Galaxy())
 	b.SetBytes(int64(len(data)))
