@@ -48,12 +48,21 @@ func AppendJSON(dst []byte, k Kind, v any) []byte {
 type Reader struct {
 	in   *bufio.Reader
 	body bytes.Buffer
+	last []byte // of body, what Next returned
+	room int    // how long the last body was that the caller kept
 }
 
 // NewReader reads the frames of r.
 func NewReader(r io.Reader) *Reader { return &Reader{in: bufio.NewReaderSize(r, 64<<10)} }
 
-// Next returns the next frame. The body holds until the next call.
+// Keep returns the body that Next returned last. It is the caller's from now on.
+func (r *Reader) Keep() []byte {
+	b := r.last
+	r.body, r.room = bytes.Buffer{}, len(b)
+	return b
+}
+
+// Next returns the next frame. The body holds until the next call, unless it is kept.
 func (r *Reader) Next() (k Kind, body []byte, err error) {
 	kind, length, err := r.header()
 	if err != nil {
@@ -63,7 +72,9 @@ func (r *Reader) Next() (k Kind, body []byte, err error) {
 	if r.body.Cap() > 4*length+1<<20 {
 		r.body = bytes.Buffer{} // one large snapshot must not stay
 	}
-	// The length is the sender's word: memory is taken as bytes arrive.
+	// The length is the sender's word: memory is taken as bytes arrive, or as much at
+	// once as did arrive before.
+	r.body.Grow(min(length, r.room) + bytes.MinRead)
 	if n, err := io.CopyN(&r.body, r.in, int64(length)+1); err != nil {
 		return "", nil, fmt.Errorf("%w: it ends after %d of %d bytes: %w", ErrFrame, n, length, err)
 	}
@@ -71,7 +82,8 @@ func (r *Reader) Next() (k Kind, body []byte, err error) {
 	if b[length] != '\n' {
 		return "", nil, fmt.Errorf("%w: a body of %d bytes does not end there", ErrFrame, length)
 	}
-	return kind, b[:length], nil
+	r.last = b[:length:length]
+	return kind, r.last, nil
 }
 
 func (r *Reader) header() (Kind, int, error) {

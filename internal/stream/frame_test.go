@@ -32,6 +32,32 @@ func TestFrames(t *testing.T) {
 	}
 }
 
+// A body that is kept is not the reader's any more.
+func TestKeep(t *testing.T) {
+	var b []byte
+	for _, body := range []string{"one", "two, which is longer", "3"} {
+		b = Append(b, KindSnapshot, []byte(body))
+	}
+	r := NewReader(bytes.NewReader(b))
+	var kept []string
+	var bodies [][]byte
+	for {
+		_, body, err := r.Next()
+		if err != nil {
+			break
+		}
+		kept, bodies = append(kept, string(body)), append(bodies, r.Keep())
+	}
+	for i, body := range bodies {
+		if string(body) != kept[i] || string(append(body, '!')) != kept[i]+"!" {
+			t.Errorf("body %d is %q, was %q", i, body, kept[i])
+		}
+	}
+	if len(kept) != 3 {
+		t.Errorf("%d bodies, want 3", len(kept))
+	}
+}
+
 func TestFramesThatAreNone(t *testing.T) {
 	for in, want := range map[string]error{
 		"hello":                         io.ErrUnexpectedEOF,

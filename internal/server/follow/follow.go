@@ -13,7 +13,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -193,7 +192,7 @@ func (h *Host) snapshots(ctx context.Context, sink server.Sink) (connected bool,
 		kind, frame, err := in.Next()
 		if err == nil {
 			dead.Reset(silence + 5*h.every())
-			err = h.handleFrame(ctx, kind, frame, &hello, sink)
+			err = h.handleFrame(ctx, kind, frame, in, &hello, sink)
 		}
 		if err != nil {
 			return true, err
@@ -206,8 +205,8 @@ func (h *Host) every() time.Duration {
 	return st.Every()
 }
 
-// handleFrame takes in a frame.
-func (h *Host) handleFrame(ctx context.Context, kind stream.Kind, frame []byte, hello *stream.Hello, sink server.Sink) error {
+// handleFrame takes in a frame, which in has read last.
+func (h *Host) handleFrame(ctx context.Context, kind stream.Kind, frame []byte, in *stream.Reader, hello *stream.Hello, sink server.Sink) error {
 	switch kind {
 	case stream.KindState:
 		st := new(stream.State)
@@ -220,7 +219,7 @@ func (h *Host) handleFrame(ctx context.Context, kind stream.Kind, frame []byte, 
 		if err != nil {
 			return fmt.Errorf("reading a snapshot of ttmond: %w", err)
 		}
-		body := slices.Clone(frame) // as it is, for the journal and the page
+		body := in.Keep() // as it is, for the journal and the page
 		if s.Source != model.Daemon {
 			s.Source, body = model.Daemon, nil
 		}
