@@ -27,8 +27,7 @@ type app struct {
 	ttNvtop bool         // called as tt-nvtop: nvtop's flags
 	version bool         // print it and exit
 
-	recorded  *replay.Recording // what is shown instead of this host; nil: nothing
-	runsNoted bool              // the user knows that these are only runs of ttmon top
+	recorded *replay.Recording // what is shown instead of this host; nil: nothing
 }
 
 // commandOf returns the command that a symbolic link with another name stands for;

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"os"
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/runs/find"
 )
 
 // diffCmd is the command ttmon diff with its flags.
@@ -65,18 +63,8 @@ cannot be checked; 6 no such run, or no program in a recording.`,
 }
 
 func (d *diffCmd) run(args []string) error {
-	if len(args) == 2 || len(args) == 1 && isRun(args[0]) {
+	if len(args) == 2 || len(args) == 1 && find.IsRun(args[0]) {
 		return d.compareRuns(args)
 	}
 	return exit.Usage("need two runs or recordings, or one run: ttmon diff A B, ttmon diff r318")
-}
-
-// splitMoment splits FILE@MOMENT, unless there is a file of that name.
-func splitMoment(arg string) (file, moment string) {
-	if n := strings.LastIndexByte(arg, '@'); n >= 0 {
-		if _, err := os.Stat(arg); err != nil {
-			return arg[:n], arg[n+1:]
-		}
-	}
-	return arg, ""
 }

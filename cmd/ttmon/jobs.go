@@ -114,7 +114,7 @@ func (j *jobsCmd) find(ctx context.Context, q runs.Query) (*jobs.Answer, error) 
 }
 
 func (j *jobsCmd) ofOwnRuns(q runs.Query) (*jobs.Answer, error) {
-	found, err := j.ownRuns(runs.Query{Jobs: true, Since: q.Since, Until: q.Until})
+	found, err := j.runs().Own(runs.Query{Jobs: true, Since: q.Since, Until: q.Until})
 	if err != nil {
 		return nil, err
 	}

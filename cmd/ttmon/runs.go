@@ -3,20 +3,16 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/exit"
-	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/runs"
-	"github.com/ttmon/ttmon/internal/runs/own"
+	"github.com/ttmon/ttmon/internal/runs/find"
 	"github.com/ttmon/ttmon/internal/view/runwords"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/when"
@@ -94,23 +90,31 @@ func (r *runsCmd) run(names []string) error {
 	q.Job = r.job
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	answer, err := r.findRuns(ctx, q)
+	from := r.runs()
+	answer, err := from.Runs(ctx, q)
 	if err != nil {
 		return err
 	}
 	if len(names) > 0 && len(answer.Runs) == 0 {
-		return exit.With(exit.NoDevice, "no such run: %s; ttmon runs --since 90d lists all", names[0])
+		return find.NoSuchRun(names[0])
 	}
 	if len(names) > 0 {
-		r.addLines(ctx, answer.Runs)
+		addLines(ctx, from, answer.Runs)
 	}
 	return r.print(answer, len(names) > 0)
 }
 
+// runs finds runs. It says so where they are only those of ttmon top.
+func (a *app) runs() *find.Finder {
+	return &find.Finder{Where: a.where, OnlyOwn: func() {
+		fmt.Fprintln(a.Stderr, "ttmon: no ttmon-server keeps runs here: these are the ones that ttmon top has seen")
+	}}
+}
+
 // addLines completes runs of this user, or all for root, with their lines of code. A
 // ttmon-server of another user does not get them.
-func (r *runsCmd) addLines(ctx context.Context, list []runs.Run) {
-	r.withLines(ctx, func(find linesOf) {
+func addLines(ctx context.Context, from *find.Finder, list []runs.Run) {
+	from.WithLines(ctx, func(find find.LinesOf) {
 		for i := range list {
 			if uid := os.Getuid(); list[i].Lines == nil && (uid == 0 || uid == list[i].UID) {
 				list[i].AddLines(find, runs.NotTraced)
@@ -120,58 +124,6 @@ func (r *runsCmd) addLines(ctx context.Context, list []runs.Run) {
 			}
 		}
 	})
-}
-
-// errNoRuns is the error where nothing has kept runs.
-var errNoRuns = errors.New("no ttmon-server is running, so no runs are recorded: systemctl start ttmon-server, or run ttmon-server as your own user; ttmon top records runs, too, while it is open")
-
-// findRuns asks the ttmon-server, or reads what ttmon top kept where none answers.
-func (a *app) findRuns(ctx context.Context, q runs.Query) (*runs.Answer, error) {
-	if a.where.Direct {
-		return a.ownRuns(q)
-	}
-	c, err := host.HistoryClient(a.where)
-	switch {
-	case errors.Is(err, host.ErrNoServer):
-		return a.ownRuns(q)
-	case err != nil:
-		return nil, err
-	}
-	defer c.Close()
-	answer, err := c.Runs(ctx, q)
-	switch {
-	case errors.Is(err, client.ErrNotFound), errors.Is(err, client.ErrElsewhere), errors.Is(err, unix.ECONNREFUSED), errors.Is(err, unix.ENOENT):
-		return a.ownRuns(q)
-	case err != nil:
-		return nil, exit.With(exit.Internal, "%w", err)
-	}
-	return answer, nil
-}
-
-// ownRuns are the runs that this user's ttmon top has kept.
-func (a *app) ownRuns(q runs.Query) (*runs.Answer, error) {
-	h, err := host.Open(a.where)
-	if err != nil {
-		return nil, err
-	}
-	defer h.Close()
-	none := exit.With(exit.Unsupported, "%w", errNoRuns)
-	dir := own.Dir(a.Getenv, h.Simulated())
-	if dir == "" || a.where.Root != "" || a.where.Instead != nil {
-		return nil, none
-	}
-	answer, err := own.Find(dir, q)
-	switch {
-	case errors.Is(err, own.ErrNone):
-		return nil, none
-	case err != nil:
-		return nil, exit.With(exit.Internal, "%w", err)
-	}
-	if !a.runsNoted {
-		a.runsNoted = true
-		fmt.Fprintln(a.Stderr, "ttmon: no ttmon-server keeps runs here: these are the ones that ttmon top has seen")
-	}
-	return answer, nil
 }
 
 // query is what the flags ask for; of the last day, unless they say when.

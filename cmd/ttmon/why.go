@@ -124,35 +124,10 @@ func (w *whyCmd) keeper() (keeper, error) {
 		if err != nil {
 			return nil, exit.With(exit.Internal, "%w", err)
 		}
-		return recordedFailures(list), nil
+		return list, nil
 	}
 	return w.daemon()
 }
-
-// recordedFailures are those of a recording, newest first.
-type recordedFailures []*failure.Record
-
-// Failures implements keeper.
-func (f recordedFailures) Failures(context.Context) (list []failure.Summary, err error) {
-	for _, r := range f {
-		list = append(list, r.Summary())
-	}
-	return list, nil
-}
-
-// Failure implements keeper.
-func (f recordedFailures) Failure(_ context.Context, id string, pid int) (*failure.Record, []byte, error) {
-	for _, r := range f {
-		if (id == "last" || r.ID == id) && (pid == 0 || r.Process.PID == pid) {
-			body, err := json.Marshal(r)
-			return r, append(body, '\n'), err
-		}
-	}
-	return nil, nil, client.ErrNotFound
-}
-
-// Close implements keeper.
-func (recordedFailures) Close() {}
 
 // now is the end of a recording, or the time.
 func (w *whyCmd) now() time.Time {
