@@ -5,11 +5,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
 // Simulated is what every view says about a host made by ttmon-sim.
-const Simulated = "simulated host: these boards do not exist, their numbers are made up by ttmon-sim"
+const Simulated = "simulated host: ttmon-sim made up these boards and their numbers"
 
 func (l *list) host() {
 	s := l.snap
@@ -25,7 +26,11 @@ func (l *list) host() {
 
 func (l *list) device(d *model.Device) {
 	if reason := StateReason(d); reason != "" && d.State == model.StateOK {
-		l.add(Info, string(d.StateReason.Cause), d.Index, "ok "+reason)
+		is := "ok"
+		if assess.Of(l.snap).Device(d.Index).Kind != model.ConditionOK { // which its row says
+			is = "alive"
+		}
+		l.add(Info, string(d.StateReason.Cause), d.Index, is+" "+reason)
 	}
 	l.memory(d)
 	if d.HiddenFDs > 0 && !has(model.UsersHidden, d.Doubts, d.Memory.Doubts) {
