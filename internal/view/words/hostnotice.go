@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -26,11 +25,7 @@ func (l *list) host() {
 
 func (l *list) device(d *model.Device) {
 	if reason := StateReason(d); reason != "" && d.State == model.StateOK {
-		is := "ok"
-		if assess.Of(l.snap).Device(d.Index).Kind != model.ConditionOK { // which its row says
-			is = "alive"
-		}
-		l.add(Info, string(d.StateReason.Cause), d.Index, is+" "+reason)
+		l.add(Info, string(d.StateReason.Cause), d.Index, l.healthy+" "+reason)
 	}
 	l.memory(d)
 	if d.HiddenFDs > 0 && !has(model.UsersHidden, d.Doubts, d.Memory.Doubts) {

@@ -65,7 +65,10 @@ func (t *Text) block(dst []byte, s *model.Snapshot, c chip) []byte {
 	for _, p := range model.Pools() {
 		r, soft, of := share(m, p)
 		line := "  " + words.Pad(words.PoolName(p), 9)
-		if t.Bars {
+		switch {
+		case t.Bars && math.IsNaN(r): // an empty bar would say that it is empty
+			line += strings.Repeat(" ", barWidth+1)
+		case t.Bars:
 			line += t.bar(r, soft) + " "
 		}
 		line += words.PadLeft(used(m, p), words.FigurePairWidth)
