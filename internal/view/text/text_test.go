@@ -490,8 +490,10 @@ func TestReportWithoutMemory(t *testing.T) {
 		sections []text.Section
 		want     bool
 	}{{nil, true}, {[]text.Section{text.Memory}, true}, {[]text.Section{text.Clock, text.PIDs}, true}, {[]text.Section{text.Temperature, text.Clock}, false}} {
-		if out := string(text.AppendReport(nil, s, c.sections, utc)); strings.Contains(out, "\n ~: tt-metal's own statistics") != c.want {
-			t.Errorf("%v: %s", c.sections, out)
-		}
+		t.Run(fmt.Sprint(c.sections), func(t *testing.T) {
+			if out := string(text.AppendReport(nil, s, c.sections, utc)); strings.Contains(out, "\n ~: tt-metal's own statistics") != c.want {
+				t.Error(out)
+			}
+		})
 	}
 }

@@ -295,15 +295,17 @@ func TestOnceExplainsMarks(t *testing.T) {
 		}
 	}
 	for only, want := range map[string]bool{"0": true, "1": false} {
-		out := string((&Text{Only: []string{only}, Width: 60}).Once(nil, s))
-		if strings.Contains(out, "\n~: tt-metal's own statistics") != want {
-			t.Errorf("device %s:\n%s", only, out)
-		}
-		for line := range strings.Lines(out) {
-			if words.Width(strings.TrimSuffix(line, "\n")) > 60 && (strings.HasPrefix(line, "~") || strings.Contains(line, "CB counts")) {
-				t.Errorf("wider than the terminal: %s", line)
+		t.Run(only, func(t *testing.T) {
+			out := string((&Text{Only: []string{only}, Width: 60}).Once(nil, s))
+			if strings.Contains(out, "\n~: tt-metal's own statistics") != want {
+				t.Error(out)
 			}
-		}
+			for line := range strings.Lines(out) {
+				if words.Width(strings.TrimSuffix(line, "\n")) > 60 && (strings.HasPrefix(line, "~") || strings.Contains(line, "CB counts")) {
+					t.Errorf("wider than the terminal: %s", line)
+				}
+			}
+		})
 	}
 }
 
