@@ -135,8 +135,8 @@ func (m *memCmd) run() error {
 		return err
 	}
 	src.Source = &primed{Source: src.Source, first: first}
-	if _, _, terminal := console.Size(m.Stdout); m.once || m.plain || m.NeedsTerminal("mem") != nil {
-		return m.print(src, c, terminal)
+	if width, _, terminal := console.Size(m.Stdout); m.once || m.plain || m.NeedsTerminal("mem") != nil {
+		return m.print(src, c, mem.Text{Only: m.ids, Bars: terminal, Width: width})
 	}
 	actions := &act.Actions{Buffers: src.buffers, Blocks: src.blocks, Past: src.past}
 	o := mem.Options{Config: c, Only: m.ids, Source: src.name, Recorded: src.recorded}
@@ -159,10 +159,9 @@ func (a *app) setTheme(c *config.Config) error {
 }
 
 // print prints a block per chip once, or a line per chip at each interval.
-func (m *memCmd) print(src source, c config.Config, terminal bool) error {
+func (m *memCmd) print(src source, c config.Config, text mem.Text) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
-	text := mem.Text{Only: m.ids, Bars: terminal}
 	next := time.Now()
 	for {
 		s, err := src.Next(ctx)

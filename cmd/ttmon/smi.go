@@ -63,6 +63,9 @@ reset, lost, stale, N/A: not available) and – means none; ~ marks an estimate,
 limit from the board's data sheet, or a state judged from one sample, ≥ a lower
 bound, and ↓ a PCIe link slower or narrower than both ends support.
 
+The sections of -q have nvidia-smi's names too: -d PERFORMANCE is CLOCK, with what
+holds the clocks down; UTILIZATION is ACTIVITY; VOLTAGE, CURRENT and FAN are POWER.
+
 Exit codes: 0 ok, 2 bad argument, 3 not supported, 4 no permission, 6 no device,
 9 driver not loaded, 15 a device is hung or lost (the output is complete).`,
 		Example: `  ttmon smi                                  the table

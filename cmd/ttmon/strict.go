@@ -99,10 +99,14 @@ func unknownFlag(cmd *cobra.Command, flag string) error {
 		}
 	})
 	switch {
+	case onlySmi[flag] != "" && cmd.Name() != "smi":
+		return exit.With(exit.Unsupported, "%s has no %s: %s", cmd.CommandPath(), flag, onlySmi[flag])
 	case strings.HasPrefix(flag, "--"):
 		return exit.Usage("unknown flag %s%s", flag, meant(cmd, flag, known))
 	case settings[flag] != "" && cmd.Name() == "smi":
 		return wouldSet(flag)
+	case flag == "-d" && cmd.Flags().Lookup("id") != nil: // a device to ttmon mem, a delay to dmon
+		return exit.Usage("unknown flag -d: -i selects devices")
 	case len(flag) > 3: // "-json"; two letters are near to everything
 		return exit.Usage("unknown flag %s%s", flag, meant(cmd, "-"+flag, known))
 	}
@@ -122,7 +126,20 @@ var elsewhere = map[string]string{
 	"list": "ttmon smi -L lists the devices", "nvlink": "ttmon topo --links shows the Ethernet links between chips",
 	"stats": "ttmon dmon prints a line per device every second", "health": "ttmon doctor checks the host, ttmon check is for Nagios",
 	"discovery": "ttmon smi -L lists the devices", "reset": "ttmon never changes a board; Tenstorrent's own tt-smi -r resets it",
+	"clocks": "ttmon smi -q -d CLOCK shows the clocks", "pci": "ttmon smi -q -d PCIE shows the links",
+	"mig": "devices have no partitions; ttmon smi -L lists them", "vgpu": "devices have no partitions; ttmon smi -L lists them",
 }
+
+// onlySmi are flags of nvidia-smi that ttmon smi answers, and what to use with
+// the commands that do not have them.
+var onlySmi = map[string]string{
+	"-eow": useCheck, "--error-on-warning": useCheck, "-col": useSelect, "--columns": useSelect,
+}
+
+const (
+	useCheck  = "ttmon smi -eow exits with 15 on a warning, ttmon check is for monitoring systems"
+	useSelect = "ttmon dmon and ttmon pmon choose columns with -s"
+)
 
 // settings are flags by which nvidia-smi changes a board.
 var settings = map[string]string{
@@ -141,6 +158,8 @@ func badValue(cmd *cobra.Command, bad *pflag.InvalidValueError) error {
 	f := bad.GetFlag()
 	if in := "-" + f.Shorthand + bad.GetValue(); settings[in] != "" && cmd.Name() == "smi" { // -lgc is nvidia-smi's, not -l gc
 		return wouldSet(in)
+	} else if onlySmi[in] != "" { // -col is nvidia-smi's, not -c ol
+		return unknownFlag(cmd, in)
 	}
 	name := "--" + f.Name
 	if f.Shorthand != "" {

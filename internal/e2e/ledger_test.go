@@ -90,6 +90,29 @@ func TestMemOfALedger(t *testing.T) {
 	}
 }
 
+// TestFitsOfADevice: what a device has room for is known from the ledgers of the
+// programs that use it, without a daemon.
+func TestFitsOfADevice(t *testing.T) {
+	t.Parallel()
+	if !alone(t) {
+		return
+	}
+	h := start(t, sim.Options{Boards: "p150a,p150a"})
+	ctl(t, h, "run", "name=one,devices=0,kind=ledger,dram=1G,tags=weights")
+	out := runIn(t, h, "mem", "--fits", "512M", "-i", "0", "--direct")
+	if out.code != 0 || !strings.Contains(out.out, "would 512 MiB fit?  yes") || !strings.Contains(out.out, "weights") {
+		t.Errorf("one program: %+v", out)
+	}
+	ctl(t, h, "run", "name=two,devices=0,kind=ledger,dram=2G")
+	out = runIn(t, h, "mem", "--fits", "512M", "-i", "0", "--direct")
+	if out.code != 0 || strings.Count(out.out, "would 512 MiB fit?  yes") != 2 {
+		t.Errorf("two programs: %+v", out)
+	}
+	if out = runIn(t, h, "mem", "--fits", "512M", "-i", "1", "--direct"); out.code != 3 || !strings.Contains(out.err, "through ttmond") {
+		t.Errorf("a device without programs: %+v", out)
+	}
+}
+
 // TestLedgerOfARealUser: an account without any right runs its program and looks
 // at it; others see it only through root.
 func TestLedgerOfARealUser(t *testing.T) {

@@ -50,16 +50,21 @@ type Question struct {
 	Only selection.Selection
 }
 
-// Fetch answers the question from the ledger of the process, or else from ttmond.
+// Fetch answers the question from the ledgers of the processes, or else from ttmond.
 func (q Question) Fetch(h *host.Host) (*Answer, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	if q.PID != 0 {
 		if a, err := h.Allocators(ctx, model.ProcessID{PID: q.PID}); err == nil && a.Ledger != nil {
-			return fromLedger(h, *a.Ledger), nil
+			return fromLedger(h, *a.Ledger, nextOf(h)), nil
 		}
 	}
 	path := h.Socket()
+	if q.PID == 0 {
+		if a, err := q.fromLedgers(ctx, h, path == ""); a != nil || err != nil {
+			return a, err
+		}
+	}
 	if path == "" {
 		return nil, exit.With(exit.Unsupported, "%sallocators can only be read through ttmond, which is not running: start it as root, or start the program with ttmon run, which needs no root", q.known(ctx, h))
 	}

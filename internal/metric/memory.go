@@ -235,6 +235,7 @@ func foreign() []Device {
 		{"ecc.errors.corrected.volatile.total", ""},
 		{"ecc.errors.uncorrected.volatile.total", ""},
 		{"clocks_event_reasons.active", ""},
+		{"clocks_throttle_reasons.active", ""}, // its name up to R535, still understood there
 	} {
 		kind := Text
 		if f.unit != "" {

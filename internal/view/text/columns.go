@@ -85,7 +85,7 @@ const (
   C  the other clocks (axiclk, arcclk)
   M  the other memory pools and what dead processes left (l1sm, trace, cb, stale)
   e  state, thermal trips and number of processes (state, trips, procs)`
-	PmonHelp = `  u  user (user)
+	PmonHelp = `  u  user, and what b shows, as in nvidia-smi (user)
   b  share of the time in which one of its programs ran (busy)
   m  memory allocated by buffers (dram, l1)
   M  the other memory pools (l1sm, trace, cb)

@@ -79,7 +79,7 @@ func AppendReport(dst []byte, s *model.Snapshot, sections []Section, o Options) 
 	if len(sections) == 0 || slices.Contains(sections, Memory) {
 		r.unmatchedChips()
 	}
-	r.notices(s)
+	r.notices(s, len(sections) > 0 && !slices.Contains(sections, Memory) && !slices.Contains(sections, PIDs))
 	return r.buf
 }
 

@@ -2,6 +2,9 @@ package text
 
 import (
 	"bytes"
+	"cmp"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,7 +45,11 @@ func NewDmon(letters string, o Options) (st *Stream, wrong byte, ok bool) {
 // NewPmon is NewDmon for processes.
 func NewPmon(letters string, o Options) (st *Stream, wrong byte, ok bool) {
 	st = &Stream{Options: o, HeadEvery: headEvery}
-	if st.columns, wrong, ok = choose(pmonColumns(), letters); !ok {
+	shown := letters
+	if strings.Contains(letters, "u") {
+		shown += "b" // nvidia-smi's u is utilization
+	}
+	if st.columns, wrong, ok = choose(pmonColumns(), shown); !ok {
 		return nil, wrong, false
 	}
 	st.apps = find(metric.Apps(), st.columns)
@@ -168,7 +175,20 @@ func value[S any](st *Stream, f *metric.Field[S], v metric.Value, col monColumn)
 	if st.CSV && st.NoUnits {
 		return narrow.Format(v)
 	}
-	return words.Mark(v.Bound) + narrow.Format(v)
+	s := words.Mark(v.Bound) + narrow.Format(v)
+	if !st.CSV && words.Width(s) > col.width && strings.Trim(strconv.FormatFloat(v.Num/cmp.Or(f.Per, 1), 'f', col.decimals, 64), "0.") == "" {
+		return small(v.Bound, col.decimals)
+	}
+	return s
+}
+
+// small is a value that is too small for its column: there is something, so
+// that an exact one is not called 0.
+func small(b model.Bound, decimals int) string {
+	if b != model.Exact {
+		return words.Mark(b) + "0"
+	}
+	return "<" + strconv.FormatFloat(math.Pow10(-decimals), 'f', decimals, 64)
 }
 
 func dash(s string) string {

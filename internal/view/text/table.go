@@ -29,7 +29,7 @@ func AppendTable(dst []byte, s *model.Snapshot, o Options) []byte {
 			p.who(s)
 		}
 	}
-	p.notices(s)
+	p.notices(s, false)
 	return p.buf
 }
 
@@ -52,11 +52,7 @@ func (p *printer) who(s *model.Snapshot) {
 
 // head is the first line: who speaks, about which host, and when.
 func (p *printer) head(s *model.Snapshot) {
-	left := "ttmon"
-	if p.Version != "" {
-		left += " " + p.Version
-	}
-	left += "   driver " + words.Foreign(s.Host.DriverVersion) + "   host " + words.Escape(s.Host.Name)
+	name, left := "ttmon", "   driver "+words.Foreign(s.Host.DriverVersion)+"   host "+words.Escape(s.Host.Name)
 	if s.Source == model.Daemon {
 		left += "   by ttmond"
 	}
@@ -65,7 +61,11 @@ func (p *printer) head(s *model.Snapshot) {
 	if s.Simulated {
 		mark = "   SIMULATED"
 	}
-	left = words.Truncate(left, max(0, p.layoutWidth()-len(when)-len(mark)-2))
+	room := max(0, p.layoutWidth()-len(when)-len(mark)-2)
+	if p.Version != "" && len(name)+1+len(p.Version)+words.Width(left) <= room { // ttmon version has it, too
+		name += " " + p.Version
+	}
+	left = words.Truncate(name+left, room)
 	p.write(left, strong)
 	p.write(mark, warn)
 	p.blanks(max(2, p.layoutWidth()-words.Width(left)-len(mark)-len(when)))
@@ -306,9 +306,13 @@ func chips(d *model.Device, columns []column) []row {
 const maxTroubles = 8
 
 // notices ends the screen with what there is to say: a row for each device in
-// trouble, and sentences about the rest.
-func (p *printer) notices(s *model.Snapshot) {
+// trouble, and sentences about the rest. Where no memory is shown, what a mark on
+// its figures means is not said.
+func (p *printer) notices(s *model.Snapshot, noMemory bool) {
 	troubles, notes := words.Troubles(s), words.Notes(s)
+	if noMemory {
+		notes = slices.DeleteFunc(notes, func(n words.Notice) bool { return n.Code == words.Unmeasured })
+	}
 	if len(troubles)+len(notes) > 0 {
 		p.newline()
 	}

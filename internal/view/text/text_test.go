@@ -458,3 +458,42 @@ func TestBarAtHundredColumns(t *testing.T) {
 		})
 	}
 }
+
+// pmon -s u shows what nvidia-smi's does, and a value that is too small for its
+// column keeps the columns in line.
+func TestPmonBusy(t *testing.T) {
+	for _, c := range []struct {
+		busy  float64
+		bound model.Bound
+		want  string
+	}{{0.08, model.Exact, " 8"}, {0.000009, model.AtLeast, "≥0"}, {0.000009, model.Unsure, "~0"}, {0.000009, model.Exact, "<1"}, {0, model.Exact, " 0"}} {
+		t.Run(c.want, func(t *testing.T) {
+			s := &model.Snapshot{Devices: []model.Device{{Index: 0}}, Processes: []model.Process{{
+				PID: 7, State: model.Running, User: model.Value("anna"), Devices: []model.DeviceUse{{Device: 0}},
+				Work: model.ProcessWork{Chips: []model.ChipWork{{Device: 0, Work: model.Work{Busy: model.Value(c.busy), Bound: c.bound}}}},
+			}}}
+			st, _, _ := text.NewPmon("um", utc)
+			lines := strings.Split(string(st.AppendPmon(nil, s)), "\n")
+			if want := "    0        7 anna        " + c.want + "        -      -"; lines[2] != want {
+				t.Errorf("\n%q, want\n%q\nbelow\n%q", lines[2], want, lines[0])
+			}
+		})
+	}
+}
+
+// A report without memory does not explain the marks of its figures.
+func TestReportWithoutMemory(t *testing.T) {
+	s := &model.Snapshot{Devices: []model.Device{{Index: 0}}, Processes: []model.Process{{
+		PID: 7, State: model.Running, Devices: []model.DeviceUse{{Device: 0, Doubts: []model.Doubt{{Kind: model.OtherThreads}}}},
+	}}}
+	for _, c := range []struct {
+		sections []text.Section
+		want     bool
+	}{{nil, true}, {[]text.Section{text.Memory}, true}, {[]text.Section{text.Clock, text.PIDs}, true}, {[]text.Section{text.Temperature, text.Clock}, false}} {
+		t.Run(fmt.Sprint(c.sections), func(t *testing.T) {
+			if out := string(text.AppendReport(nil, s, c.sections, utc)); strings.Contains(out, "\n ~: tt-metal's own statistics") != c.want {
+				t.Error(out)
+			}
+		})
+	}
+}

@@ -55,19 +55,26 @@ func (l *list) doubts() {
 		l.notices = append(l.notices, Notice{Level: Info, Code: string(gr.kind), Devices: gr.devices, Text: withCure(text, gr.cure)})
 	}
 	if text := g.quietly(); text != "" {
-		l.add(Info, "unsure", model.NoDevice, text)
+		l.add(Info, Unmeasured, model.NoDevice, text)
 	}
 }
 
+// Unmeasured is the code of the notice about what holds for the figures of every
+// program of a release.
+const Unmeasured = "unsure"
+
 // Quiet is the one sentence about what holds for every program of a release,
-// for screens that show no notices, or nothing.
-func Quiet(s *model.Snapshot) string {
+// for screens that show no notices, or nothing. It is about the devices that are
+// shown.
+func Quiet(s *model.Snapshot, shown func(device int) bool) string {
 	var g gathering
 	for i := range s.Processes {
 		p := &s.Processes[i]
-		g.note(p.Doubts)
 		for j := range p.Devices {
-			g.note(p.Devices[j].Doubts)
+			if shown(p.Devices[j].Device) {
+				g.note(p.Doubts)
+				g.note(p.Devices[j].Doubts)
+			}
 		}
 	}
 	return g.quietly()

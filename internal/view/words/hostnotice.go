@@ -9,7 +9,7 @@ import (
 )
 
 // Simulated is what every view says about a host made by ttmon-sim.
-const Simulated = "simulated host: these boards do not exist, their numbers are made up by ttmon-sim"
+const Simulated = "simulated host: ttmon-sim made up these boards and their numbers"
 
 func (l *list) host() {
 	s := l.snap
@@ -25,7 +25,7 @@ func (l *list) host() {
 
 func (l *list) device(d *model.Device) {
 	if reason := StateReason(d); reason != "" && d.State == model.StateOK {
-		l.add(Info, string(d.StateReason.Cause), d.Index, "ok "+reason)
+		l.add(Info, string(d.StateReason.Cause), d.Index, l.healthy+" "+reason)
 	}
 	l.memory(d)
 	if d.HiddenFDs > 0 && !has(model.UsersHidden, d.Doubts, d.Memory.Doubts) {

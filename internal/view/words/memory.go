@@ -50,7 +50,15 @@ func Reasons(t model.Tracking, doubts []model.Doubt, from model.Origin) []string
 // UseReasons is Reasons for what a process has of a device, without saying
 // again which process.
 func UseReasons(p *model.Process, u *model.DeviceUse, from model.Origin) []string {
-	return Reasons(u.Tracking, OwnDoubts(p, u), from)
+	own := OwnDoubts(p, u)
+	if u.Tracking != model.TrackPartial {
+		return Reasons(u.Tracking, own, from)
+	}
+	list := Reasons(model.TrackOK, own, from)
+	if !explained(own) {
+		list = append(list, "not every pool of its memory is known")
+	}
+	return list
 }
 
 // OwnDoubts are the doubts about what a process has of a device, as they are

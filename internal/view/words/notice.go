@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sorted"
 )
@@ -56,7 +57,7 @@ func Notices(s *model.Snapshot) []Notice {
 // first: alerts about something else, and what the figures leave out. What is
 // true of several devices in the same words is said once.
 func Notes(s *model.Snapshot) []Notice {
-	l := &list{snap: s}
+	l := &list{snap: s, healthy: healthy(s)}
 	l.alerts()
 	l.conditions()
 	l.host()
@@ -75,6 +76,18 @@ func Notes(s *model.Snapshot) []Notice {
 type list struct {
 	snap    *model.Snapshot
 	notices []Notice
+	healthy string // the word for devices whose firmware may be alive
+}
+
+// healthy is "ok", which is said of no device that has another condition.
+func healthy(s *model.Snapshot) string {
+	a := assess.Of(s)
+	if slices.ContainsFunc(s.Devices, func(d model.Device) bool {
+		return d.State == model.StateOK && d.StateReason.Cause != "" && a.Device(d.Index).Kind != model.ConditionOK
+	}) {
+		return "alive"
+	}
+	return "ok"
 }
 
 // add appends a notice, or adds the device to one that says the same.

@@ -1,6 +1,7 @@
 package words_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -167,6 +168,14 @@ func TestNoticesOfOneDevice(t *testing.T) {
 		{"not removable", func(s *model.Snapshot, _ *model.Device) {
 			s.StaleSlots = []model.StaleSlot{{PID: 7, Mapped: true, Bytes: model.PoolBytes{model.DRAM: model.BoundBytes(gib, model.Unsure)}}}
 		}, "device 0: ~1.0 GiB of DRAM belong to a dead process (7), until those that use the chip have ended"},
+		{"one sample", func(_ *model.Snapshot, d *model.Device) {
+			d.StateReason.Cause = model.HeartbeatUnseen
+		}, "device 0: ok as far as one sample tells: whether the firmware is alive shows in a second one (smi --sample 1500, smi -l 1, top, ttmond)"},
+		{"one sample of a device that is not ok", func(_ *model.Snapshot, d *model.Device) {
+			d.StateReason.Cause = model.HeartbeatUnseen
+			d.PCIe.Width, d.PCIe.Degraded = model.Value(8), model.Value(true)
+		}, "device 0: slow link: Gen5 x8 instead of Gen5 x16 → reseat the board, check the slot\n" +
+			"device 0: alive as far as one sample tells: whether the firmware is alive shows in a second one (smi --sample 1500, smi -l 1, top, ttmond)"},
 		{"simulated", func(s *model.Snapshot, _ *model.Device) { s.Simulated = true }, words.Simulated},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -253,5 +262,25 @@ func TestRanges(t *testing.T) {
 				t.Errorf("Ranges(%v) = %q, want %q", c.in, got, c.want)
 			}
 		})
+	}
+}
+
+// A process with figures of some pools leaves out no user.
+func TestUseReasonsOfSomePools(t *testing.T) {
+	p := &model.Process{PID: 7}
+	u := &model.DeviceUse{Tracking: model.TrackPartial, Memory: model.PoolBytes{model.DRAM: model.ExactBytes(1)}}
+	if got, want := words.UseReasons(p, u, model.Direct), []string{"not every pool of its memory is known"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	u.Doubts = []model.Doubt{{Kind: model.ChipUnknown, PID: 7}}
+	if got := words.UseReasons(p, u, model.Direct); len(got) != 1 || strings.Contains(got[0], "not every pool") {
+		t.Errorf("%q, want what the doubt says", got)
+	}
+}
+
+// The simulator's mark fits a small terminal, also after a "# ".
+func TestSimulatedFits(t *testing.T) {
+	if n := words.Width(words.Simulated); n > 78 {
+		t.Errorf("%d columns wide", n)
 	}
 }

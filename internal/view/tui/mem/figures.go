@@ -53,6 +53,14 @@ func chipsOf(s *model.Snapshot, only []string) []chip {
 	return out
 }
 
+// shows reports whether a device is on the screen, by its index.
+func shows(s *model.Snapshot, only []string) func(device int) bool {
+	return func(device int) bool {
+		d := s.Device(device)
+		return d == nil || d.AmongNamed(only)
+	}
+}
+
 // holder is a process and what it holds of one chip.
 type holder struct {
 	p      *model.Process

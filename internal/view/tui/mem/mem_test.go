@@ -18,6 +18,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui/act"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
+	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 func TestMain(m *testing.M) {
@@ -280,6 +281,31 @@ func TestHolder(t *testing.T) {
 	st.run(1)
 	if !st.has("is gone") && !st.has("no device to show") {
 		t.Error(st.draw())
+	}
+}
+
+// Once explains a mark only where one is shown, in lines that fit the terminal.
+func TestOnceExplainsMarks(t *testing.T) {
+	s := tuitest.Host(4, 0)
+	for i := range s.Processes {
+		for j := range s.Processes[i].Devices {
+			if u := &s.Processes[i].Devices[j]; u.Device == 0 {
+				u.Doubts = append(u.Doubts, model.Doubt{Kind: model.OtherThreads})
+			}
+		}
+	}
+	for only, want := range map[string]bool{"0": true, "1": false} {
+		t.Run(only, func(t *testing.T) {
+			out := string((&Text{Only: []string{only}, Width: 60}).Once(nil, s))
+			if strings.Contains(out, "\n~: tt-metal's own statistics") != want {
+				t.Error(out)
+			}
+			for line := range strings.Lines(out) {
+				if words.Width(strings.TrimSuffix(line, "\n")) > 60 && (strings.HasPrefix(line, "~") || strings.Contains(line, "CB counts")) {
+					t.Errorf("wider than the terminal: %s", line)
+				}
+			}
+		})
 	}
 }
 

@@ -141,7 +141,7 @@ func (s *State) drawHead(row cells.Area, c chip, style cells.Style) {
 	if why := words.Reasons(c.mem().Tracking, c.mem().Doubts, s.shown.Source); len(why) > 0 {
 		row.Put(x, 0, words.Truncate(strings.Join(why, "; "), row.W-x-1), cells.Warn)
 	} else if s.depth != overview && !exact(c.mem()) || s.depth == overview && s.chips()[0].key() == c.key() { // once on a screen
-		row.Put(x, 0, words.Truncate(words.Quiet(s.shown), row.W-x-1), cells.Faint)
+		row.Put(x, 0, words.Truncate(words.Quiet(s.shown, shows(s.shown, s.o.Only)), row.W-x-1), cells.Faint)
 	}
 }
 

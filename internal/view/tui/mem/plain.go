@@ -16,6 +16,7 @@ import (
 type Text struct {
 	Only  []string // devices by any of their names; empty: all
 	Bars  bool     // draw bars
+	Width int      // of the terminal, for sentences; 0: any
 	trend trend
 }
 
@@ -32,10 +33,19 @@ func (t *Text) Once(dst []byte, s *model.Snapshot) []byte {
 		}
 		dst = t.block(dst, s, c)
 	}
-	if text := words.Quiet(s); text != "" {
-		dst = append(dst, "\n"+text+"\n"...)
+	if text := words.Quiet(s, shows(s, t.Only)); text != "" {
+		dst = t.sentence(append(dst, '\n'), "", text)
 	}
 	return dst
+}
+
+// sentence writes a sentence, in as many lines as it takes.
+func (t *Text) sentence(dst []byte, indent, text string) []byte {
+	lines := []string{text}
+	if t.Width > 0 {
+		lines = words.Wrap(text, t.Width-len(indent)-2)
+	}
+	return append(dst, indent+strings.Join(lines, "\n"+indent+"  ")+"\n"...)
 }
 
 func (t *Text) simulated(dst []byte, s *model.Snapshot) []byte {
@@ -55,7 +65,10 @@ func (t *Text) block(dst []byte, s *model.Snapshot, c chip) []byte {
 	for _, p := range model.Pools() {
 		r, soft, of := share(m, p)
 		line := "  " + words.Pad(words.PoolName(p), 9)
-		if t.Bars {
+		switch {
+		case t.Bars && math.IsNaN(r): // an empty bar would say that it is empty
+			line += strings.Repeat(" ", barWidth+1)
+		case t.Bars:
 			line += t.bar(r, soft) + " "
 		}
 		line += words.PadLeft(used(m, p), words.FigurePairWidth)
@@ -76,10 +89,10 @@ func (t *Text) block(dst []byte, s *model.Snapshot, c chip) []byte {
 		dst = fmt.Appendf(dst, "  %7d (dead)   %s DRAM, not counted: see ttmon stale\n", g.PID, words.FigureColumn(g.Bytes[model.DRAM]))
 	}
 	if m.CB != "" && m.Pools[model.CB].Used.Known() {
-		dst = append(dst, "  CB counts: "+words.CBMeaning(m.CB)+"\n"...)
+		dst = t.sentence(dst, "  ", "CB counts: "+words.CBMeaning(m.CB))
 	}
 	for _, why := range words.Reasons(m.Tracking, m.Doubts, s.Source) {
-		dst = append(dst, "  "+why+"\n"...)
+		dst = t.sentence(dst, "  ", why)
 	}
 	return dst
 }
