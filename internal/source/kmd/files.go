@@ -1,6 +1,7 @@
 package kmd
 
 import (
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -168,16 +169,26 @@ func (d *device) findHwmon() {
 		return
 	}
 	d.dirs[inHwmon] = ""
-	parent := d.dirs[inPCI] + "/hwmon"
-	names, err := d.root.Names(parent)
+	path := d.dirs[inPCI] + "/hwmon"
+	parent, err := d.root.OpenDir(path)
 	if err != nil {
 		return
 	}
-	for _, name := range names {
-		dir := parent + "/" + name
-		if s, err := d.root.ReadString(dir + "/name"); err == nil && (s == string(model.Wormhole) || s == string(model.Blackhole)) {
-			d.dirs[inHwmon] = dir
-			return
+	defer parent.Close()
+	var entries [512]byte // there is one, as a rule
+	_ = parent.Each(entries[:], func(name []byte) bool {
+		if !isOurHwmon(parent, string(name)) {
+			return true
 		}
-	}
+		d.dirs[inHwmon] = path + "/" + string(name)
+		return false
+	})
+}
+
+// isOurHwmon reports whether a directory of hwmon is one of the driver.
+func isOurHwmon(parent hostfs.Dir, name string) bool {
+	var line [16]byte
+	n, err := parent.Read(name+"/name", line[:])
+	s := strings.TrimRight(string(line[:n]), "\n")
+	return err == nil && (s == string(model.Wormhole) || s == string(model.Blackhole))
 }
