@@ -1,11 +1,11 @@
 package hostfs
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"runtime"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -27,17 +27,21 @@ type Batch struct {
 	fds     []uint64 // sorted, to find shut; kept for its memory
 	n       int      // entries in use
 	used    int      // bytes of the buffer area in use
+	dir     string   // where the last named file is
 	pid     int      // the detached reader, 0 if none runs
 	doneFD  int      // readable once the reads are over, -1 if none runs
 }
 
 // entry is one read, laid out for detach_*.s, which knows the offsets.
 type entry struct {
-	fd     uint64
-	buf    uintptr
-	size   uint64
-	offset uint64
-	result int64 // bytes read, or a negated errno; EINPROGRESS until then
+	fd       uint64 // or the flags to open the file with, if it has a name
+	buf      uintptr
+	size     uint64
+	offset   uint64
+	result   int64   // bytes read, or a negated errno; EINPROGRESS until then
+	dir      uintptr // the directory of the names from here on; 0: as before
+	name     uintptr // of a file that the reader opens; 0: it reads fd
+	unopened uint64  // 1: result says why the file could not be opened
 }
 
 // fdRange is a range of descriptors that the reader does not need; both ends
@@ -91,6 +95,66 @@ func (b *Batch) AddAt(fd, size int, offset int64) int {
 	return b.n - 1
 }
 
+// The longest name of a file and the longest path, with the NUL behind them.
+const (
+	maxFile = 256
+	maxPath = 4096
+)
+
+// NamedBytes is what NewBatch has to be given, apart from the bytes of the
+// reads, for files that AddFile names: their names and a path each time that the
+// directory changes.
+func NamedBytes(names, dirs int) int { return names*maxFile + dirs*maxPath }
+
+// AddFile queues a read of a file that the reader opens, and closes, itself. So
+// it costs this process no system call and no descriptor. It does not follow a
+// link in the place of the file. The files of one directory are best added one
+// after the other: the reader enters it once.
+func (b *Batch) AddFile(root Root, dir, name string, size int) (i int, err error) {
+	var at uintptr
+	if dir != b.dir {
+		if at, err = b.addDir(root, dir); err != nil {
+			return -1, err
+		}
+	}
+	if len(name) >= maxFile || strings.Contains(name, "/") {
+		panic("BUG: not the name of a file: " + name)
+	}
+	named := b.addString(name)
+	i = b.AddAt(int(fileFlags), size, 0)
+	b.entries[i].dir, b.entries[i].name = at, named
+	b.dir = dir
+	return i, nil
+}
+
+// addDir stores the path of a directory for the reader, which changes to it: a
+// path has to be absolute.
+func (b *Batch) addDir(root Root, dir string) (at uintptr, err error) {
+	if mayBeNode(dir + "/") {
+		return 0, fmt.Errorf("reading in %s: device nodes are never opened", dir)
+	}
+	path, err := filepath.Abs(root.Path(dir))
+	if err != nil {
+		return 0, err
+	}
+	if len(path) >= maxPath {
+		return 0, unix.ENAMETOOLONG
+	}
+	return b.addString(path), nil
+}
+
+// addString stores a string as the kernel reads it. It is not on Go's heap, for
+// the same reason as the rest.
+func (b *Batch) addString(s string) uintptr {
+	if b.doneFD >= 0 || b.used+len(s)+1 > b.buffer() {
+		panic("BUG: name added to a running or full batch")
+	}
+	start := buffersAt(len(b.entries)) + b.used
+	b.arena[start+copy(b.arena[start:], s)] = 0
+	b.used += len(s) + 1
+	return uintptr(unsafe.Pointer(&b.arena[start]))
+}
+
 func (b *Batch) buffer() int { return len(b.arena) - buffersAt(len(b.entries)) - stackSize }
 
 // Start starts the reads. It does not wait for them.
@@ -114,7 +178,9 @@ func (b *Batch) Start() error {
 func (b *Batch) otherDescriptors() []fdRange {
 	b.fds = b.fds[:0]
 	for i := range b.entries[:b.n] {
-		b.fds = append(b.fds, b.entries[i].fd)
+		if b.entries[i].name == 0 {
+			b.fds = append(b.fds, b.entries[i].fd)
+		}
 	}
 	slices.Sort(b.fds)
 	shut, next := b.shut[:0], uint64(0)
@@ -160,6 +226,12 @@ func (b *Batch) Result(i int) ([]byte, error) {
 	return b.arena[start : start+int(n)], nil
 }
 
+// Unopened reports whether the error of read i is that of opening the file.
+func (b *Batch) Unopened(i int) bool {
+	e := &b.entries[i]
+	return atomic.LoadInt64(&e.result) != -int64(unix.EINPROGRESS) && e.unopened != 0
+}
+
 // Done counts the reads that have returned, up to the first that has not: where
 // the reader is now.
 func (b *Batch) Done() int {
@@ -177,7 +249,7 @@ func (b *Batch) Reset() {
 	if b.doneFD >= 0 {
 		panic("BUG: reset of a batch whose reads are not over")
 	}
-	b.n, b.used = 0, 0
+	b.n, b.used, b.dir = 0, 0, ""
 }
 
 // Close releases a finished batch. One that is still blocked keeps its
@@ -235,50 +307,4 @@ func (b *Batch) reapReader() {
 		}
 	}
 	b.pid, b.doneFD = 0, -1
-}
-
-// readInThread is for systems where no process can be detached (a strict
-// seccomp filter, a process limit): a thread of ours does the reads. A blocked
-// one then delays our exit, but nothing else.
-func readInThread(entries []entry) (doneFD int, err error) {
-	done, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
-	if err != nil {
-		return -1, err
-	}
-	signal, err := unix.FcntlInt(uintptr(done), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		unix.Close(done)
-		return -1, err
-	}
-	// The caller may close its descriptors once Start returns. One that cannot
-	// be kept is the result of its read.
-	fds := make([]int, len(entries))
-	for i := range entries {
-		var err error
-		if fds[i], err = unix.FcntlInt(uintptr(entries[i].fd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
-			var errno unix.Errno
-			errors.As(err, &errno)
-			fds[i] = -1
-			atomic.StoreInt64(&entries[i].result, -int64(errno))
-		}
-	}
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread may be stuck for good
-		for i := range entries {
-			if fds[i] < 0 {
-				continue
-			}
-			e := &entries[i]
-			n, _, errno := unix.Syscall6(unix.SYS_PREAD64, uintptr(fds[i]), e.buf, uintptr(e.size), uintptr(e.offset), 0, 0)
-			result := int64(n)
-			if errno != 0 {
-				result = -int64(errno)
-			}
-			atomic.StoreInt64(&e.result, result)
-			unix.Close(fds[i])
-		}
-		unix.Write(signal, []byte{1, 0, 0, 0, 0, 0, 0, 0})
-		unix.Close(signal)
-	}()
-	return done, nil
 }

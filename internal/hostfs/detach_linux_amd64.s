@@ -4,6 +4,8 @@
 #define SYS_pread64 17
 #define SYS_clone 56
 #define SYS_exit 60
+#define SYS_chdir 80
+#define SYS_openat 257
 #define SYS_close_range 436
 
 // func cloneReader(flags, stack uintptr, pidfd *int32, entries *entry, n int, shut *fdRange, m int) int
@@ -54,14 +56,51 @@ stdio:
 next:
 	TESTQ	R13, R13
 	JZ	done
-	MOVQ	0(R12), DI  // fd
+	MOVQ	40(R12), DI // dir
+	TESTQ	DI, DI
+	JZ	open
+	MOVQ	$SYS_chdir, AX
+	SYSCALL
+	MOVQ	AX, R9 // 0, as at first, or why no file of it can be opened
+
+open:
+	MOVQ	0(R12), BX  // fd, or flags
+	MOVQ	48(R12), SI // name
+	TESTQ	SI, SI
+	JZ	read
+	MOVQ	R9, AX
+	TESTQ	AX, AX
+	JNZ	unopened
+	MOVQ	$-100, DI // AT_FDCWD
+	MOVQ	BX, DX
+	XORL	R10, R10
+	MOVQ	$SYS_openat, AX
+	SYSCALL
+	TESTQ	AX, AX
+	JS	unopened
+	MOVQ	AX, BX
+
+read:
+	MOVQ	BX, DI
 	MOVQ	8(R12), SI  // buf
 	MOVQ	16(R12), DX // size
 	MOVQ	24(R12), R10 // offset
 	MOVQ	$SYS_pread64, AX
 	SYSCALL
 	MOVQ	AX, 32(R12) // result
-	ADDQ	$40, R12
+	CMPQ	48(R12), $0
+	JEQ	step
+	MOVQ	BX, DI
+	MOVQ	$SYS_close, AX
+	SYSCALL
+	JMP	step
+
+unopened:
+	MOVQ	$1, 56(R12)
+	MOVQ	AX, 32(R12) // result, last
+
+step:
+	ADDQ	$64, R12
 	DECQ	R13
 	JMP	next
 

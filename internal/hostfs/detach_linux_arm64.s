@@ -1,5 +1,7 @@
 #include "textflag.h"
 
+#define SYS_chdir 49
+#define SYS_openat 56
 #define SYS_close 57
 #define SYS_pread64 67
 #define SYS_exit 93
@@ -49,7 +51,29 @@ stdio:
 
 next:
 	CBZ	R20, done
-	MOVD	0(R19), R0  // fd
+	MOVD	40(R19), R0 // dir
+	CBZ	R0, open
+	MOVD	$SYS_chdir, R8
+	SVC
+	MOVD	R0, R22 // 0, as at first, or why no file of it can be opened
+
+open:
+	MOVD	0(R19), R21  // fd, or flags
+	MOVD	48(R19), R23 // name
+	CBZ	R23, read
+	MOVD	R22, R0
+	CBNZ	R0, unopened
+	MOVD	$-100, R0 // AT_FDCWD
+	MOVD	R23, R1
+	MOVD	R21, R2
+	MOVD	ZR, R3
+	MOVD	$SYS_openat, R8
+	SVC
+	TBNZ	$63, R0, unopened
+	MOVD	R0, R21
+
+read:
+	MOVD	R21, R0
 	MOVD	8(R19), R1  // buf
 	MOVD	16(R19), R2 // size
 	MOVD	24(R19), R3 // offset
@@ -57,7 +81,20 @@ next:
 	SVC
 	ADD	$32, R19, R1
 	STLR	R0, (R1)    // result, after the bytes
-	ADD	$40, R19
+	CBZ	R23, step
+	MOVD	R21, R0
+	MOVD	$SYS_close, R8
+	SVC
+	B	step
+
+unopened:
+	MOVD	$1, R2
+	MOVD	R2, 56(R19)
+	ADD	$32, R19, R1
+	STLR	R0, (R1)    // result, last
+
+step:
+	ADD	$64, R19
 	SUB	$1, R20
 	B	next
 

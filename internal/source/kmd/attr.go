@@ -12,10 +12,12 @@ import (
 type directory uint8
 
 const (
-	inClass  directory = iota // /sys/class/tenstorrent/tenstorrent!N
-	inHwmon                   // …/<bdf>/hwmon/hwmonX
-	inPCI                     // …/<bdf>
-	inParent                  // the port above, which limits the link
+	inClass    directory = iota // /sys/class/tenstorrent/tenstorrent!N
+	inHwmon                     // …/<bdf>/hwmon/hwmonX
+	inPCI                       // …/<bdf>
+	inParent                    // the port above, which limits the link
+	inCounters                  // …/tenstorrent!N/pcie_perf_counters
+	inProc                      // /proc/driver/tenstorrent/N
 	numDirectories
 )
 

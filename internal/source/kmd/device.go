@@ -63,13 +63,16 @@ func (d *device) moveTo(index int, classDir string) {
 	d.index, d.goneAt = index, time.Time{}
 	d.traffic.at, d.beat, d.health = time.Time{}, heartbeat{}, health{}
 	pci := path.Dir(path.Dir(classDir))
-	d.dirs = [numDirectories]string{inClass: classDir, inPCI: pci, inParent: path.Dir(pci)}
+	d.dirs = [numDirectories]string{
+		inClass: classDir, inPCI: pci, inParent: path.Dir(pci),
+		inCounters: classDir + "/" + counterDir, inProc: "/proc/driver/tenstorrent/" + strconv.Itoa(index),
+	}
 	d.model = model.Device{
 		Index: index, Path: "/dev/tenstorrent/" + strconv.Itoa(index), BusID: d.bdf, Arch: model.UnknownArch,
 	}
 }
 
-// queue opens the files that are due and adds their reads to a batch.
+// queue adds the reads of the files that are due to a batch.
 func (d *device) queue(batch *groupBatch, now time.Time) {
 	d.batch, d.started = batch, now
 	d.rounds++
@@ -91,10 +94,23 @@ func (d *device) queue(batch *groupBatch, now time.Time) {
 		if !d.due[i] || d.health.resting(i, now) {
 			continue
 		}
-		if f := d.open(i, retry, &open); f.fd > 0 {
-			d.queued[i] = batch.Add(f.fd, d.size(i))
-		}
+		d.queued[i] = d.add(i, retry, &open)
 	}
+}
+
+// add adds the read of file i to the batch and returns its number, or -1.
+func (d *device) add(i int, retry bool, open *openDirs) int {
+	f := &d.files[i]
+	if f.fd == 0 && f.err != nil && !retry {
+		return -1
+	}
+	if d.openedByReader(i) {
+		return d.addNamed(i)
+	}
+	if d.open(i, open); f.err != nil {
+		return -1
+	}
+	return d.batch.Add(f.fd, d.size(i))
 }
 
 // retry reports whether missing files are tried in this round.
@@ -118,10 +134,7 @@ func (d *device) queueAgain(batch *groupBatch) {
 		if d.queued[i] < 0 {
 			continue
 		}
-		d.queued[i] = -1
-		if f := d.open(i, true, &open); f.fd > 0 {
-			d.queued[i] = batch.Add(f.fd, d.size(i))
-		}
+		d.queued[i] = d.add(i, true, &open)
 	}
 }
 
@@ -143,6 +156,7 @@ func (d *device) busy() bool {
 // finish decodes the results of the reads. It reports whether descriptors had
 // become invalid, so that the device should be read again at once.
 func (d *device) finish(now time.Time) (moved bool) {
+	d.noteUnopened()
 	stuck := d.stuckFile()
 	d.updateStuck(stuck, now)
 	var seen vitals

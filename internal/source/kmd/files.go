@@ -1,7 +1,7 @@
 package kmd
 
 import (
-	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,8 +29,15 @@ const (
 	pidsBytes  = 16 << 10 // some two thousand openers
 )
 
-// deviceBytes is the size that all files of a device need in a batch.
-const deviceBytes = numFiles*valueBytes + cpuBytes + pidsBytes
+// dirChanges is how often the directory changes, at most, from one file of a
+// device to the next.
+const dirChanges = 10
+
+// deviceBytes is the size that all files of a device need in a batch. Most of it
+// is never used, and memory that is not used is never there.
+func deviceBytes() int {
+	return numFiles*valueBytes + cpuBytes + pidsBytes + hostfs.NamedBytes(numFiles, dirChanges)
+}
 
 // closeFiles drops the descriptors, so that the next read opens them again.
 func (d *device) closeFiles() {
@@ -50,23 +57,36 @@ func (d *device) closeFiles() {
 
 func isStatic(i int) bool { return i < len(attrs) && attrs[i].role == static }
 
-// closeUnneeded closes descriptors that the next round does not need: those of
-// static files, and in the first round all of them. Most commands have only a
-// first round, and a process of several threads pays for a larger table of
-// descriptors with milliseconds of waiting (the kernel lets all CPUs pass a
-// quiescent state), at 64, 128, 256 …: a host of 32 chips would wait longer for
-// that than for its files.
-func (d *device) closeUnneeded() {
-	var fds [numFiles]int
-	n := 0
-	for i := range d.files {
-		if f := &d.files[i]; f.fd > 0 && (isStatic(i) || d.rounds == 1) {
-			fds[n] = f.fd
-			n++
-			f.fd = 0
+// openedByReader reports whether the reader of the batch opens file i, and not
+// we: a static file, and in the first round every file. Such a file costs us no
+// descriptor, and no system call. Most commands have only a first round, and a
+// process of several threads pays for a larger table of descriptors with
+// milliseconds of waiting (the kernel lets all CPUs pass a quiescent state), at
+// 64, 128, 256 …: a host of 32 chips would wait longer for that than for its
+// files. The reader has one thread, and one file open at a time.
+func (d *device) openedByReader(i int) bool {
+	return d.files[i].fd == 0 && (d.rounds == 1 || isStatic(i))
+}
+
+// addNamed adds the read of file i to the batch, whose reader opens it.
+func (d *device) addNamed(i int) int {
+	dir, name := d.path(i)
+	n, err := -1, error(unix.ENOENT)
+	if dir != "" {
+		n, err = d.batch.AddFile(d.root, dir, name, d.size(i))
+	}
+	d.files[i].err = err
+	return n
+}
+
+// noteUnopened marks the files that the reader could not open as not read.
+func (d *device) noteUnopened() {
+	for i, n := range d.queued {
+		if n >= 0 && d.batch.Unopened(n) {
+			_, d.files[i].err = d.batch.Result(n)
+			d.queued[i] = -1
 		}
 	}
-	hostfs.CloseAll(fds[:n])
 }
 
 func (d *device) size(i int) int {
@@ -79,34 +99,33 @@ func (d *device) size(i int) int {
 	return valueBytes
 }
 
-// open returns the kept descriptor of file i, opening it if need be.
-func (d *device) open(i int, retry bool, dirs *openDirs) *file {
+// open opens file i, unless it is open already.
+func (d *device) open(i int, dirs *openDirs) {
 	f := &d.files[i]
-	if f.fd > 0 || f.err != nil && !retry {
-		return f
+	if f.fd > 0 {
+		return
 	}
 	dir, name := d.path(i)
 	if f.fd, f.err = dirs.open(d.root, dir, name); f.err != nil {
 		f.fd = 0
 	}
-	return f
 }
 
 // path is where file i is: a directory, "" if it is not there, and a name.
 func (d *device) path(i int) (dir, name string) {
 	switch {
 	case i == pidsFile:
-		return "/proc/driver/tenstorrent/" + strconv.Itoa(d.index), "pids"
+		return d.dirs[inProc], "pids"
 	case i >= firstCounter:
-		return d.dirs[inClass] + "/" + counterDir, counterFiles[i-firstCounter].file
+		return d.dirs[inCounters], counterFiles[i-firstCounter].file
 	}
 	return d.dirs[attrs[i].in], attrs[i].file
 }
 
 // openDirs keeps the last directories open while the files of a device are
-// opened: resolving 47 full paths takes most of the time of a first sweep.
+// opened: resolving 47 full paths takes most of the time of doing so.
 type openDirs struct {
-	list [int(numDirectories) + 2]openDir
+	list [numDirectories]openDir
 	n    int
 }
 
@@ -150,16 +169,26 @@ func (d *device) findHwmon() {
 		return
 	}
 	d.dirs[inHwmon] = ""
-	parent := d.dirs[inPCI] + "/hwmon"
-	names, err := d.root.Names(parent)
+	path := d.dirs[inPCI] + "/hwmon"
+	parent, err := d.root.OpenDir(path)
 	if err != nil {
 		return
 	}
-	for _, name := range names {
-		dir := parent + "/" + name
-		if s, err := d.root.ReadString(dir + "/name"); err == nil && (s == string(model.Wormhole) || s == string(model.Blackhole)) {
-			d.dirs[inHwmon] = dir
-			return
+	defer parent.Close()
+	var entries [512]byte // there is one, as a rule
+	_ = parent.Each(entries[:], func(name []byte) bool {
+		if !isOurHwmon(parent, string(name)) {
+			return true
 		}
-	}
+		d.dirs[inHwmon] = path + "/" + string(name)
+		return false
+	})
+}
+
+// isOurHwmon reports whether a directory of hwmon is one of the driver.
+func isOurHwmon(parent hostfs.Dir, name string) bool {
+	var line [16]byte
+	n, err := parent.Read(name+"/name", line[:])
+	s := strings.TrimRight(string(line[:n]), "\n")
+	return err == nil && (s == string(model.Wormhole) || s == string(model.Blackhole))
 }

@@ -52,13 +52,7 @@ func (r *Reader) readAll(devices []*device, deadline time.Time) {
 	now := time.Now()
 	var groups []*group
 	share := max(1, (len(idle)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
-	if slices.ContainsFunc(idle, func(d *device) bool { return d.rounds == 0 }) {
-		share = 1 // see closeUnneeded
-	}
 	for len(idle) > 0 {
-		for _, g := range groups {
-			g.batch.Reap() // closes the descriptors of those that are done
-		}
 		n := min(share, len(idle))
 		groups = r.start(groups, idle[:n], func(d *device, b *groupBatch) { d.queue(b, now) })
 		idle = idle[n:]
@@ -88,13 +82,10 @@ func (r *Reader) start(groups []*group, devices []*device, queue func(*device, *
 	if err == nil {
 		err = b.Start()
 	}
-	for _, d := range devices {
-		d.closeUnneeded() // the reader has copies of its own
-		if err != nil {
+	if err != nil {
+		for _, d := range devices {
 			d.failReads(err)
 		}
-	}
-	if err != nil {
 		return groups
 	}
 	return append(groups, &group{batch: b, devices: devices, since: time.Now()})
@@ -167,7 +158,7 @@ func (r *Reader) acquireBatch(devices int) (*groupBatch, error) {
 			return b, nil
 		}
 	}
-	b, err := hostfs.NewBatch(devices*numFiles, devices*deviceBytes)
+	b, err := hostfs.NewBatch(devices*numFiles, devices*deviceBytes())
 	if err != nil {
 		return nil, err
 	}
