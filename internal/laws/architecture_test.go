@@ -24,7 +24,9 @@ func TestArchitecture(t *testing.T) {
 			continue
 		}
 		for _, m := range name.FindAllStringSubmatch(cells[1], -1) {
-			rows[m[1]]++
+			for _, pkg := range packagesNamed(m[1]) {
+				rows[pkg]++
+			}
 		}
 	}
 	tree := packages(t)
@@ -42,4 +44,22 @@ func TestArchitecture(t *testing.T) {
 			t.Errorf("%s has a row for %s, which is not there", page, pkg)
 		}
 	}
+}
+
+// packagesNamed are the packages that the table means: names stand below internal/,
+// unless they begin with another directory of the tree, and braces hold several.
+func packagesNamed(name string) (list []string) {
+	switch top, _, _ := strings.Cut(name, "/"); top {
+	case "cmd", "lib", "tools", "internal":
+	default:
+		name = "internal/" + name
+	}
+	before, rest, several := strings.Cut(name, "{")
+	if !several {
+		return []string{name}
+	}
+	for last := range strings.SplitSeq(strings.TrimSuffix(rest, "}"), ",") {
+		list = append(list, before+last)
+	}
+	return list
 }
