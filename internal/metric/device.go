@@ -40,7 +40,7 @@ func identity() []Device {
 		},
 		{
 			Name: "count", Kind: Gauge, Help: "number of devices of the host",
-			Get: func(s *model.Snapshot, _ *model.Device) Value { return count(len(s.Devices)) },
+			Get: func(s *model.Snapshot, _ *model.Device) Value { return count(len(s.Devices) + s.Others) },
 		},
 		{
 			Name: "name", Help: "board and architecture", Synonyms: same("gpu_name"),

@@ -69,6 +69,7 @@ func (sel Selection) Present(s *model.Snapshot) *model.Snapshot {
 func part(s *model.Snapshot, chosen map[int]bool) *model.Snapshot {
 	part := *s
 	part.Devices = slices.DeleteFunc(slices.Clone(s.Devices), func(d model.Device) bool { return !chosen[d.Index] })
+	part.Others += len(s.Devices) - len(part.Devices)
 	part.Processes = nil
 	for _, p := range s.Processes {
 		p.Devices = slices.DeleteFunc(slices.Clone(p.Devices), func(u model.DeviceUse) bool { return !chosen[u.Device] })

@@ -30,6 +30,9 @@ func TestSelectionKeepsWhatBelongs(t *testing.T) {
 	if diff := cmp.Diff([]int{3, 5}, devices); diff != "" {
 		t.Error(diff)
 	}
+	if n := len(part.Devices) + part.Others; n != len(s.Devices) {
+		t.Errorf("the host has %d devices, want %d", n, len(s.Devices))
+	}
 	if diff := cmp.Diff([]int{190001, 190012, 190013, 190014}, pids); diff != "" {
 		t.Error(diff)
 	}

@@ -65,7 +65,7 @@ func AppendReport(dst []byte, s *model.Snapshot, sections []Section, o Options) 
 	if s.Simulated {
 		r.fact(0, "Simulated", "yes")
 	}
-	r.fact(0, "Attached Devices", strconv.Itoa(len(s.Devices)))
+	r.fact(0, "Attached Devices", strconv.Itoa(len(s.Devices)+s.Others))
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		r.newline()
