@@ -10,7 +10,7 @@ type Snapshot struct {
 	Simulated bool // the host is ttmon-sim's; every view must say so
 	Host      Host
 	Devices   []Device  // by kernel index
-	Others    int       // devices of the host that the user did not select; not in JSON
+	Others    int       // devices of the host that the user did not select
 	Processes []Process // by pid, then start time
 	// Unmatched are chips whose memory is accounted on this host although
 	// none of its devices has them: mock and simulator runs, mostly.

@@ -23,6 +23,7 @@ func snapshot(a archive, s *model.Snapshot) {
 	object(a, "host", &s.Host, host)
 	assessed := assess.Of(s)
 	items(a, "devices", &s.Devices, func(a archive, d *model.Device) { device(a, assessed, d) })
+	rare(a, "other_devices", &s.Others)
 	items(a, "processes", &s.Processes, process)
 	items(a, "unmatched_chips", &s.Unmatched, chip)
 	items(a, "ghosts", &s.StaleSlots, staleSlot)
