@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -70,21 +71,25 @@ func unbound(f *finder) {
 	f.found = append(f.found, c)
 }
 
-// stateKinds are the conditions that the driver's files state.
-var stateKinds = map[model.State]struct {
+type stateKind struct {
 	kind   model.ConditionKind
 	remedy model.Remedy
-}{
-	model.StateLost:      {model.ConditionLost, model.RemedyPower},
-	model.StateHung:      {model.ConditionHung, model.RemedyReset},
-	model.StateUnknown:   {model.ConditionUnknown, model.RemedyReset},
-	model.StateResetting: {model.ConditionResetting, model.RemedyResetAgain},
 }
+
+// stateKinds are the conditions that the driver's files state.
+var stateKinds = lazy.Value[map[model.State]stateKind]{New: func() map[model.State]stateKind {
+	return map[model.State]stateKind{
+		model.StateLost:      {model.ConditionLost, model.RemedyPower},
+		model.StateHung:      {model.ConditionHung, model.RemedyReset},
+		model.StateUnknown:   {model.ConditionUnknown, model.RemedyReset},
+		model.StateResetting: {model.ConditionResetting, model.RemedyResetAgain},
+	}
+}}
 
 func states(f *finder) {
 	for i := range f.snap.Devices {
 		d := &f.snap.Devices[i]
-		is, bad := stateKinds[d.State]
+		is, bad := stateKinds.Get()[d.State]
 		if !bad {
 			continue
 		}
@@ -106,18 +111,22 @@ func states(f *finder) {
 // throttled finds devices that run below their clock while a process uses
 // them, and by what. The driver's files do not state a reason: it is
 // concluded from what is at its limit.
-// limitCauses are the firmware's own reasons to hold a clock down.
-var limitCauses = map[model.ClockLimit]struct {
+type limitCause struct {
 	cause  model.Cause
 	remedy model.Remedy
-}{
-	model.LimitThermal: {model.ByHeat, model.RemedyCool}, model.LimitMemoryThermal: {model.ByHeat, model.RemedyCool},
-	model.LimitPower: {model.ByPower, model.RemedyPowerBudget}, model.LimitBoardPower: {model.ByPower, model.RemedyPowerBudget},
-	model.LimitBoardAverage: {model.ByPower, model.RemedyPowerBudget}, model.LimitBoardCritical: {model.ByPower, model.RemedyPowerBudget},
-	model.LimitCurrent: {model.ByCurrent, model.RemedyPowerBudget}, model.LimitFastCurrent: {model.ByCurrent, model.RemedyPowerBudget},
-	model.LimitVoltage: {model.ByVoltage, model.RemedyPowerBudget}, model.LimitHost: {model.BySoftware, model.RemedyClockCap},
-	model.LimitOther: {model.ByFirmware, ""},
 }
+
+// limitCauses are the firmware's own reasons to hold a clock down.
+var limitCauses = lazy.Value[map[model.ClockLimit]limitCause]{New: func() map[model.ClockLimit]limitCause {
+	return map[model.ClockLimit]limitCause{
+		model.LimitThermal: {model.ByHeat, model.RemedyCool}, model.LimitMemoryThermal: {model.ByHeat, model.RemedyCool},
+		model.LimitPower: {model.ByPower, model.RemedyPowerBudget}, model.LimitBoardPower: {model.ByPower, model.RemedyPowerBudget},
+		model.LimitBoardAverage: {model.ByPower, model.RemedyPowerBudget}, model.LimitBoardCritical: {model.ByPower, model.RemedyPowerBudget},
+		model.LimitCurrent: {model.ByCurrent, model.RemedyPowerBudget}, model.LimitFastCurrent: {model.ByCurrent, model.RemedyPowerBudget},
+		model.LimitVoltage: {model.ByVoltage, model.RemedyPowerBudget}, model.LimitHost: {model.BySoftware, model.RemedyClockCap},
+		model.LimitOther: {model.ByFirmware, ""},
+	}
+}}
 
 // throttledByFirmware is what the firmware itself says of the clock; known is
 // false where it says nothing.
@@ -129,9 +138,9 @@ func throttledByFirmware(d *model.Device) (c model.Condition, is, known bool) {
 	if !is {
 		return c, false, true
 	}
-	why, named := limitCauses[by]
+	why, named := limitCauses.Get()[by]
 	if !named {
-		why = limitCauses[model.LimitOther]
+		why = limitCauses.Get()[model.LimitOther]
 	}
 	c = model.Condition{Kind: model.ConditionThrottled, Cause: why.cause, Remedy: why.remedy}
 	if d.AICLK.Known() && d.AICLKMax.Known() {

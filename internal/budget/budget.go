@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/sorted"
 )
 
@@ -39,9 +40,9 @@ func (l Limit) Left(uid int, own, total int64) int64 {
 }
 
 // Privileged users are limited only by the total.
-func Privileged(uid int) bool { return uid == 0 || uid == ownUID }
+func Privileged(uid int) bool { return uid == 0 || uid == ownUID.Get() }
 
-var ownUID = os.Geteuid()
+var ownUID = lazy.Value[int]{New: os.Geteuid}
 
 // Pool is one resource that users share. Its methods may be called from any
 // goroutine.

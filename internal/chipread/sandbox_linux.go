@@ -74,7 +74,17 @@ const (
 	dataArguments = 16
 )
 
-var auditArch = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
+// auditArch is the number of this architecture in seccomp_data; 0: there is no list
+// of calls for it.
+func auditArch() uint32 {
+	switch runtime.GOARCH {
+	case "amd64":
+		return unix.AUDIT_ARCH_X86_64
+	case "arm64":
+		return unix.AUDIT_ARCH_AARCH64
+	}
+	return 0
+}
 
 // filter is the list as the kernel takes it. What is not on it ends the process.
 func filter(rules []rule) []unix.SockFilter {
@@ -87,7 +97,7 @@ func filter(rules []rule) []unix.SockFilter {
 	unless := func(value uint32, skip int) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: value, Jf: uint8(skip)}
 	}
-	program := []unix.SockFilter{load(dataArch), {Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: auditArch, Jt: 1}, give(unix.SECCOMP_RET_KILL_PROCESS)}
+	program := []unix.SockFilter{load(dataArch), {Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: auditArch(), Jt: 1}, give(unix.SECCOMP_RET_KILL_PROCESS)}
 	for _, r := range rules {
 		rest := 3*len(r.when) + 1
 		program = append(program, load(dataCall), unless(r.call, rest))
@@ -104,7 +114,7 @@ func filter(rules []rule) []unix.SockFilter {
 // confine gives up every capability, and every system call but those that
 // reading the chip takes. The calling goroutine must be locked to its thread.
 func confine(opensNode bool) error {
-	if auditArch == 0 {
+	if auditArch() == 0 {
 		return fmt.Errorf("no list of system calls for %s", runtime.GOARCH)
 	}
 	if err := dropCapabilities(); err != nil {

@@ -95,7 +95,7 @@ func (a *account) speak(c *claim.Chip) {
 		a.stale.Miss(c.Why)
 	}
 	for i := range c.Doubts {
-		if deadOrAlive[c.Doubts[i].Kind] {
+		if deadOrAlive(c.Doubts[i].Kind) {
 			a.stale.Miss(model.Absent)
 		}
 	}

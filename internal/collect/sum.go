@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sorted"
 )
@@ -62,18 +63,22 @@ func (j *join) allSeen(d *model.Device) bool {
 // dropRegionDoubts drops the doubts about regions.
 func (a *account) dropRegionDoubts() {
 	a.why = model.Known
-	a.doubts = slices.DeleteFunc(slices.Clone(a.doubts), func(d model.Doubt) bool { return regionDoubts[d.Kind] })
+	a.doubts = slices.DeleteFunc(slices.Clone(a.doubts), func(d model.Doubt) bool { return regionDoubts.Get()[d.Kind] })
 }
 
-var regionDoubts = map[model.DoubtKind]bool{
-	model.SlotUnseen: true, model.SlotUnproven: true, model.SlotUndecided: true, model.SlotsChanging: true,
-	model.SlotsOverflowed: true, model.RegionDenied: true, model.RegionUnreadable: true, model.LayoutUnknown: true,
-	model.RegionMisnamed: true,
-}
+var regionDoubts = lazy.Value[map[model.DoubtKind]bool]{New: func() map[model.DoubtKind]bool {
+	return map[model.DoubtKind]bool{
+		model.SlotUnseen: true, model.SlotUnproven: true, model.SlotUndecided: true, model.SlotsChanging: true,
+		model.SlotsOverflowed: true, model.RegionDenied: true, model.RegionUnreadable: true, model.LayoutUnknown: true,
+		model.RegionMisnamed: true,
+	}
+}}
 
-// deadOrAlive are the doubts about a slot of which is not known whether its
-// process lives: it may be what a dead one left.
-var deadOrAlive = map[model.DoubtKind]bool{model.SlotUnseen: true, model.SlotUnproven: true, model.SlotUndecided: true}
+// deadOrAlive reports whether a doubt is about a slot of which is not known whether
+// its process lives: it may be what a dead one left.
+func deadOrAlive(k model.DoubtKind) bool {
+	return k == model.SlotUnseen || k == model.SlotUnproven || k == model.SlotUndecided
+}
 
 // finish gives a chip of a device its figures.
 func (j *join) finish(d *model.Device, chip *model.Chip, a *account) {

@@ -29,7 +29,7 @@ func (j *workJoin) chip(d *model.Device, at chipAt) model.Work {
 	var w model.Work
 	switch {
 	case d.State != model.StateOK:
-		w = model.NoWorkAs(stateStatus[d.State], model.WorkDeviceState)
+		w = model.NoWorkAs(stateStatus(d.State), model.WorkDeviceState)
 	case len(on) > 0:
 		w = sumWork(on)
 		if w.Busy.Known() && w.Bound == model.Exact && j.unheard(users, d.Index) {
@@ -55,7 +55,17 @@ func (j *workJoin) chip(d *model.Device, at chipAt) model.Work {
 }
 
 // stateStatus is why values of a device in a state are missing.
-var stateStatus = map[model.State]model.Status{model.StateHung: model.Hung, model.StateLost: model.Lost, model.StateResetting: model.Resetting}
+func stateStatus(s model.State) (status model.Status) {
+	switch s {
+	case model.StateHung:
+		return model.Hung
+	case model.StateLost:
+		return model.Lost
+	case model.StateResetting:
+		return model.Resetting
+	}
+	return status
+}
 
 // usersOf are the processes that have a device open.
 func (j *workJoin) usersOf(device int) (list []*model.Process) {

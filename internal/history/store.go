@@ -92,12 +92,12 @@ func (s *Store) PutBound(k Key, v float64, bound model.Bound) {
 		return // twice in one row: the first holds
 	}
 	for x.next < row {
-		x.push(nan32, model.Exact)
+		x.push(nan32(), model.Exact)
 	}
 	x.push(float32(v), bound)
 }
 
-var nan32 = float32(math.NaN())
+func nan32() float32 { return float32(math.NaN()) }
 
 // push appends the sample of row x.next.
 func (x *series) push(v float32, bound model.Bound) {

@@ -1,9 +1,8 @@
 package metric
 
 import (
-	"sync"
-
 	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -149,7 +148,7 @@ func Sections() []Section {
 // Report lists the fields of a section with what they show for a device. What
 // hardly any device has is left out where it is missing.
 func (b Board) Report(section Section, d *model.Device) []Shown {
-	fields := registry().bySection[section]
+	fields := registry.Get().bySection[section]
 	if d.Telemetry.State == model.TelemetryOff {
 		switch section {
 		case Telemetry:
@@ -177,7 +176,7 @@ type index struct {
 	headed    []*Device
 }
 
-var registry = sync.OnceValue(func() index {
+var registry = lazy.Value[index]{New: func() index {
 	list := Devices()
 	x := index{byName: make(map[string]*Device, len(list)), bySection: map[Section][]*Device{}}
 	for i := range list {
@@ -191,12 +190,12 @@ var registry = sync.OnceValue(func() index {
 		}
 	}
 	return x
-})
+}}
 
 // Named is the field of devices with a name. A view that asks for one that is
 // not there has a bug.
 func Named(name string) *Device {
-	f, ok := registry().byName[name]
+	f, ok := registry.Get().byName[name]
 	if !ok {
 		panic("BUG: there is no metric " + name)
 	}
@@ -205,4 +204,4 @@ func Named(name string) *Device {
 
 // Headed lists the fields that have a heading: the values that every view of
 // many devices shows, as far as there is room.
-func Headed() []*Device { return registry().headed }
+func Headed() []*Device { return registry.Get().headed }

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"sync"
 	"time"
 )
 
@@ -67,39 +66,54 @@ func WorkCauses() []WorkCause {
 	}
 }
 
-var workSentences = sync.OnceValue(func() map[WorkCause]string {
-	return map[WorkCause]string{
-		WorkLossy:        "tt-metal before 0.80 drops records of very short programs",
-		WorkUnreported:   "a program that has not completed yet is not counted",
-		WorkUnprofiled:   "programs without an id ran: tt-metal does not report them",
-		WorkQueues:       "the process may use several command queues: tt-metal reports the programs of one",
-		WorkSubDevices:   "the process divided the device into sub-devices: programs that run at the same time are reported as too short",
-		WorkRecordsLost:  "ttmond could not read all records in time",
-		WorkOtherProcess: "another process that has the device open reports no programs",
-		WorkOtherChip:    "another chip of the board reports no programs",
-		WorkTooMuch:      "processes report more busy time than has passed",
-		WorkDispatch:     "the chip's dispatch cores account for another busy time (dispatch.busy)",
+// sentence is a cause in words. Causes and sentences are in lists, not in maps, which
+// every start of every program would make.
+type sentence[C ~string] struct {
+	cause C
+	text  string
+}
 
-		WorkNotWatched:  "the process has no libttmon in it, and ttmond does not watch it: start it with ttmon run",
-		WorkTooFast:     "the chips report too often for ttmond's probes: start the process with ttmon run",
-		WorkNoSymbols:   "this tt-metal has none of the functions by which ttmond sees programs: update ttmon, or start the process with ttmon run",
-		WorkWhichChip:   "the process started before ttmond, so which of its chips reports is unknown",
-		WorkNoProfiler:  "tt-metal before 0.71 does not report programs",
-		WorkProfilerOff: "tt-metal does not report programs of this chip",
-		WorkRemoteChip:  "tt-metal does not report programs of a chip without PCIe of its own",
-		WorkNoIOMMU:     "tt-metal does not report programs of a Blackhole chip without an IOMMU",
-		WorkSilent:      "no program completed: the chip is idle, or one long program runs",
-		WorkLayout:      "this tt-metal reports programs in a layout that ttmon does not know",
-		WorkFirstSample: "needs a second sample",
-		WorkDeviceState: "the device does not respond",
-		WorkUsersHidden: "the processes that use the device are not visible",
+// sentenceOf is the sentence of a cause.
+func sentenceOf[C ~string](c C, list []sentence[C]) (text string, ok bool) {
+	for i := range list {
+		if list[i].cause == c {
+			return list[i].text, true
+		}
 	}
-})
+	return "", false
+}
+
+var workSentences = [...]sentence[WorkCause]{
+	{WorkLossy, "tt-metal before 0.80 drops records of very short programs"},
+	{WorkUnreported, "a program that has not completed yet is not counted"},
+	{WorkUnprofiled, "programs without an id ran: tt-metal does not report them"},
+	{WorkQueues, "the process may use several command queues: tt-metal reports the programs of one"},
+	{WorkSubDevices, "the process divided the device into sub-devices: programs that run at the same time are reported as too short"},
+	{WorkRecordsLost, "ttmond could not read all records in time"},
+	{WorkOtherProcess, "another process that has the device open reports no programs"},
+	{WorkOtherChip, "another chip of the board reports no programs"},
+	{WorkTooMuch, "processes report more busy time than has passed"},
+	{WorkDispatch, "the chip's dispatch cores account for another busy time (dispatch.busy)"},
+
+	{WorkNotWatched, "the process has no libttmon in it, and ttmond does not watch it: start it with ttmon run"},
+	{WorkTooFast, "the chips report too often for ttmond's probes: start the process with ttmon run"},
+	{WorkNoSymbols, "this tt-metal has none of the functions by which ttmond sees programs: update ttmon, or start the process with ttmon run"},
+	{WorkWhichChip, "the process started before ttmond, so which of its chips reports is unknown"},
+	{WorkNoProfiler, "tt-metal before 0.71 does not report programs"},
+	{WorkProfilerOff, "tt-metal does not report programs of this chip"},
+	{WorkRemoteChip, "tt-metal does not report programs of a chip without PCIe of its own"},
+	{WorkNoIOMMU, "tt-metal does not report programs of a Blackhole chip without an IOMMU"},
+	{WorkSilent, "no program completed: the chip is idle, or one long program runs"},
+	{WorkLayout, "this tt-metal reports programs in a layout that ttmon does not know"},
+	{WorkFirstSample, "needs a second sample"},
+	{WorkDeviceState, "the device does not respond"},
+	{WorkUsersHidden, "the processes that use the device are not visible"},
+}
 
 // Why is the cause as a sentence without a full stop: the reason of a figure that
 // is missing. It is empty where there is nothing to say.
 func (c WorkCause) Why() string {
-	if s, ok := workSentences()[c]; ok || c == "" {
+	if s, ok := sentenceOf(c, workSentences[:]); ok || c == "" {
 		return s
 	}
 	return string(c) // of a newer ttmond
@@ -243,16 +257,16 @@ func HostCauses() []HostCause {
 	return []HostCause{HostNotWatched, HostNotAsked, HostNoSymbols, HostTooFast}
 }
 
-var hostSentences = map[HostCause]string{
-	HostNotWatched: "neither libttmon nor ttmond sees what it enqueues and waits for: start it with ttmon run",
-	HostNotAsked:   "ttmond does not look at what it enqueues and waits for: set uprobe.waits, or start it with ttmon run",
-	HostNoSymbols:  "its tt-metal does not have the functions by which ttmond sees what it enqueues and waits for: start it with ttmon run",
-	HostTooFast:    "it enqueues too often for ttmond's probes: start it with ttmon run",
+var hostSentences = [...]sentence[HostCause]{
+	{HostNotWatched, "neither libttmon nor ttmond sees what it enqueues and waits for: start it with ttmon run"},
+	{HostNotAsked, "ttmond does not look at what it enqueues and waits for: set uprobe.waits, or start it with ttmon run"},
+	{HostNoSymbols, "its tt-metal does not have the functions by which ttmond sees what it enqueues and waits for: start it with ttmon run"},
+	{HostTooFast, "it enqueues too often for ttmond's probes: start it with ttmon run"},
 }
 
 // Why is the cause as a sentence without a full stop.
 func (c HostCause) Why() string {
-	if s, ok := hostSentences[c]; ok {
+	if s, ok := sentenceOf(c, hostSentences[:]); ok {
 		return s
 	}
 	return string(c) // of a newer ttmond

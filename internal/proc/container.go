@@ -16,14 +16,17 @@ var containerPrefixes = []struct{ prefix, runtime string }{
 	{"libpod-payload", "podman"}, // below the unit of a quadlet
 }
 
-// containerParents are the directories whose children are bare ids. The runtime
-// of a bare id elsewhere (in kubepods, or below --cgroup-parent) cannot be
-// derived from the path and stays empty.
-var containerParents = map[string]string{
-	"docker":  "docker",
-	"moby":    "docker", // Docker's namespace in containerd
-	"default": "containerd",
-	"k8s.io":  "containerd",
+// runtimeBelow is the runtime whose containers are bare ids in a directory. That of
+// a bare id elsewhere (in kubepods, or below --cgroup-parent) cannot be derived from
+// the path and stays empty.
+func runtimeBelow(parent string) string {
+	switch parent {
+	case "docker", "moby": // moby is Docker's namespace in containerd
+		return "docker"
+	case "default", "k8s.io":
+		return "containerd"
+	}
+	return ""
 }
 
 // containerOf returns the container that the cgroup name below parent is, if
@@ -41,7 +44,7 @@ func containerOf(parent, name string) (runtime, id string, ok bool) {
 		}
 	}
 	if len(base) == 64 && isContainerID(base) {
-		return containerParents[parent], base, true
+		return runtimeBelow(parent), base, true
 	}
 	return machineOf(parent, name)
 }

@@ -74,9 +74,12 @@ func (r *Reader) describe(pid int) model.Process {
 	return out
 }
 
-// errThread is the error of a pid that is now a thread of another process:
+// threadError is the error of a pid that is now a thread of another process:
 // the process of that number has ended.
-var errThread = fmt.Errorf("a thread of another process: %w", unix.ESRCH)
+type threadError struct{}
+
+func (threadError) Error() string { return "a thread of another process: " + unix.ESRCH.Error() }
+func (threadError) Unwrap() error { return unix.ESRCH }
 
 // readDescription reads the command line and cgroup when they are due.
 func (r *Reader) readDescription(p *Process) {

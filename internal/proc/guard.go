@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -64,11 +65,11 @@ func (g *Guard) addStuck(id model.ProcessID, done <-chan struct{}) {
 }
 
 // neverStarted is the closed channel of a call that was never started.
-var neverStarted = func() <-chan struct{} {
+var neverStarted = lazy.Value[<-chan struct{}]{New: func() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
-}()
+}}
 
 // usualReadTime is how long a read takes that nothing blocks. It is not
 // deducted from the timeout, and is granted even when none is left.
@@ -106,7 +107,7 @@ func (g *Guard) Run(id model.ProcessID, f func()) (returned <-chan struct{}, err
 		return x.done, hostfs.ErrTimeout // one lost thread per process is enough
 	}
 	if !g.mayRun(id) {
-		return neverStarted, hostfs.ErrTimeout
+		return neverStarted.Get(), hostfs.ErrTimeout
 	}
 	done := make(chan struct{})
 	started := time.Now()

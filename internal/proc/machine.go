@@ -103,7 +103,8 @@ func (m *machine) updateCPU(text string, err error) model.Reading[float64] {
 func parseMeminfo(text string) (used, total model.Reading[uint64]) {
 	read := func(key string) (uint64, bool) {
 		_, rest, ok := strings.Cut(text, key+":")
-		f := strings.Fields(rest)
+		line, _, _ := strings.Cut(rest, "\n")
+		f := strings.Fields(line)
 		if !ok || len(f) < 2 || f[1] != "kB" {
 			return 0, false
 		}

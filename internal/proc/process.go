@@ -148,7 +148,7 @@ func (r *Reader) readStatus(p *Process) error {
 	}
 	s := parseStatus(r.buf[:n])
 	if s.TGID != 0 && s.TGID != p.PID {
-		return errThread
+		return threadError{}
 	}
 	p.UID, p.InnerPID, p.statusAt = s.UID, s.Inner(p.PID), p.statAt
 	return nil

@@ -32,16 +32,23 @@ func (r *Reader) readEnvironJob(p *Process) environJob {
 	return jobOfEnviron(env)
 }
 
-// namedSteps are the steps that Slurm numbers at the end of 32 bits.
-var namedSteps = map[string]string{"4294967291": "batch", "4294967292": "extern", "4294967290": "interactive"}
+// stepName is the name of a step that Slurm numbers at the end of 32 bits.
+func stepName(step string) string {
+	switch step {
+	case "4294967291":
+		return "batch"
+	case "4294967292":
+		return "extern"
+	case "4294967290":
+		return "interactive"
+	}
+	return step
+}
 
 func jobOfEnviron(env map[string]string) environJob {
-	j := environJob{job: env["SLURM_JOB_ID"], step: env["SLURM_STEP_ID"], ssh: sshFrom(env["SSH_CONNECTION"])}
+	j := environJob{job: env["SLURM_JOB_ID"], step: stepName(env["SLURM_STEP_ID"]), ssh: sshFrom(env["SSH_CONNECTION"])}
 	if name := env["SLURM_JOB_NAME"]; len(name) < maxJobName {
 		j.name = name
-	}
-	if name, ok := namedSteps[j.step]; ok {
-		j.step = name
 	}
 	if j.step == "" && env["ENVIRONMENT"] == "BATCH" { // a batch script has no SLURM_STEP_ID
 		j.step = "batch"

@@ -233,7 +233,7 @@ func (r *Recorder) ledgerEvent(p *process, e *ledgerfile.Event, places *ledgerfi
 	case ledgerfile.EventFailed:
 		r.failed(p, l, e)
 	}
-	kind, ok := ofEvents[e.Kind]
+	kind, ok := kindOfEvent(e.Kind)
 	if !ok {
 		return
 	}
@@ -244,10 +244,21 @@ func (r *Recorder) ledgerEvent(p *process, e *ledgerfile.Event, places *ledgerfi
 	r.listEvent(p, uint64(e.List), x)
 }
 
-// ofEvents are the records of events of blocks and lists.
-var ofEvents = map[ledgerfile.EventKind]recording.Kind{
-	ledgerfile.EventAlloc: recording.KindAlloc, ledgerfile.EventFree: recording.KindFree, ledgerfile.EventAsked: recording.KindRequested,
-	ledgerfile.EventClear: recording.KindClear, ledgerfile.EventClosed: recording.KindClosed,
+// kindOfEvent is the record of an event of a block or a list.
+func kindOfEvent(k ledgerfile.EventKind) (kind recording.Kind, ok bool) {
+	switch k {
+	case ledgerfile.EventAlloc:
+		return recording.KindAlloc, true
+	case ledgerfile.EventFree:
+		return recording.KindFree, true
+	case ledgerfile.EventAsked:
+		return recording.KindRequested, true
+	case ledgerfile.EventClear:
+		return recording.KindClear, true
+	case ledgerfile.EventClosed:
+		return recording.KindClosed, true
+	}
+	return kind, false
 }
 
 // listEvent records an event of the list with the producer's number n, or of a

@@ -155,12 +155,22 @@ func (r *Recorder) streamed(p *process, c *changes.Change) {
 		r.streamList(p, c.Def, at)
 		return
 	}
-	if kind, ok := ofChanges[c.Kind]; ok {
+	if kind, ok := kindOfChange(c.Kind); ok {
 		r.listEvent(p, uint64(c.List), item{at: at, kind: kind, block: blocks.Block{Addr: c.Addr, Size: c.Size, Asked: c.Asked}})
 	}
 }
 
-// ofChanges are the records of changes to blocks and lists.
-var ofChanges = map[changes.Kind]recording.Kind{
-	changes.Alloc: recording.KindAlloc, changes.Free: recording.KindFree, changes.Cleared: recording.KindClear, changes.Closed: recording.KindClosed,
+// kindOfChange is the record of a change to a block or a list.
+func kindOfChange(k changes.Kind) (kind recording.Kind, ok bool) {
+	switch k {
+	case changes.Alloc:
+		return recording.KindAlloc, true
+	case changes.Free:
+		return recording.KindFree, true
+	case changes.Cleared:
+		return recording.KindClear, true
+	case changes.Closed:
+		return recording.KindClosed, true
+	}
+	return kind, false
 }

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"sync"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/ttmon/ttmon/internal/lazy"
 )
 
 const (
@@ -29,6 +30,12 @@ var (
 	ErrDamaged = errors.New("damaged recording")
 )
 
+// damage is an ErrDamaged that says where.
+type damage string
+
+func (d damage) Error() string { return ErrDamaged.Error() + ": " + string(d) }
+func (d damage) Unwrap() error { return ErrDamaged }
+
 // VersionError is the error of a file in a form that is not known here.
 type VersionError struct{ Version uint32 }
 
@@ -36,16 +43,13 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("a recording of version %d, known is %d: use a newer ttmon", e.Version, version)
 }
 
-var (
-	le         = binary.LittleEndian
-	castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
-)
+var castagnoli = lazy.Value[*crc32.Table]{New: func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }}
 
 func appendFileHeader(dst []byte, id uint64) []byte {
 	dst = append(dst, fileMagic...)
-	dst = le.AppendUint32(dst, version)
-	dst = le.AppendUint32(dst, fileHeader)
-	return le.AppendUint64(dst, id)
+	dst = binary.LittleEndian.AppendUint32(dst, version)
+	dst = binary.LittleEndian.AppendUint32(dst, fileHeader)
+	return binary.LittleEndian.AppendUint64(dst, id)
 }
 
 // parseFileHeader returns where the first block is.
@@ -53,10 +57,10 @@ func parseFileHeader(b []byte) (int64, error) {
 	if len(b) < fileHeader || string(b[:8]) != fileMagic {
 		return 0, ErrForeign
 	}
-	if v := le.Uint32(b[8:]); v != version {
+	if v := binary.LittleEndian.Uint32(b[8:]); v != version {
 		return 0, &VersionError{v}
 	}
-	size := le.Uint32(b[12:])
+	size := binary.LittleEndian.Uint32(b[12:])
 	if size < fileHeader || size > 1<<16 {
 		return 0, fmt.Errorf("%w: a header of %d bytes", ErrDamaged, size)
 	}
@@ -79,14 +83,14 @@ func (b *block) end() int64 { return b.offset + blockHeader + int64(b.payload) }
 // parseBlock reads a header; whether it is true the checksum tells.
 func parseBlock(h []byte, at int64) (b block, ok bool) {
 	b = block{
-		offset: at, payload: int(le.Uint32(h[8:])), raw: int(le.Uint32(h[12:])),
-		first: int64(le.Uint64(h[16:])), last: int64(le.Uint64(h[24:])), key: le.Uint32(h[4:])&flagKey != 0, noEvent: le.Uint32(h[4:])&flagNoEvent != 0,
+		offset: at, payload: int(binary.LittleEndian.Uint32(h[8:])), raw: int(binary.LittleEndian.Uint32(h[12:])),
+		first: int64(binary.LittleEndian.Uint64(h[16:])), last: int64(binary.LittleEndian.Uint64(h[24:])), key: binary.LittleEndian.Uint32(h[4:])&flagKey != 0, noEvent: binary.LittleEndian.Uint32(h[4:])&flagNoEvent != 0,
 	}
-	return b, le.Uint32(h) == blockMagic && b.payload <= maxPayload && b.raw <= maxRaw && b.first <= b.last
+	return b, binary.LittleEndian.Uint32(h) == blockMagic && b.payload <= maxPayload && b.raw <= maxRaw && b.first <= b.last
 }
 
 func checksum(header, payload []byte) uint32 {
-	return crc32.Update(crc32.Checksum(header[:32], castagnoli()), castagnoli(), payload)
+	return crc32.Update(crc32.Checksum(header[:32], castagnoli.Get()), castagnoli.Get(), payload)
 }
 
 // packer compresses payloads into blocks.
@@ -109,14 +113,14 @@ func (p *packer) pack(dst, raw []byte, flags uint32, first, last int64) []byte {
 	dst = append(dst, make([]byte, blockHeader)...)
 	dst = p.enc.EncodeAll(raw, dst)
 	h, payload := dst[at:at+blockHeader], dst[at+blockHeader:]
-	le.PutUint32(h, blockMagic)
-	le.PutUint32(h[4:], flags)
-	le.PutUint32(h[8:], uint32(len(payload)))
-	le.PutUint32(h[12:], uint32(len(raw)))
-	le.PutUint64(h[16:], uint64(first))
-	le.PutUint64(h[24:], uint64(last))
-	le.PutUint32(h[32:], checksum(h, payload))
-	le.PutUint32(h[36:], p.n)
+	binary.LittleEndian.PutUint32(h, blockMagic)
+	binary.LittleEndian.PutUint32(h[4:], flags)
+	binary.LittleEndian.PutUint32(h[8:], uint32(len(payload)))
+	binary.LittleEndian.PutUint32(h[12:], uint32(len(raw)))
+	binary.LittleEndian.PutUint64(h[16:], uint64(first))
+	binary.LittleEndian.PutUint64(h[24:], uint64(last))
+	binary.LittleEndian.PutUint32(h[32:], checksum(h, payload))
+	binary.LittleEndian.PutUint32(h[36:], p.n)
 	p.n++
 	return dst
 }

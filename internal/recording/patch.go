@@ -3,7 +3,6 @@ package recording
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"slices"
 )
 
@@ -328,7 +327,7 @@ const maxDocument = 64 << 20
 // patcher restores documents; it keeps its buffers.
 type patcher struct{ room []int32 }
 
-var errPatch = fmt.Errorf("%w: a change that fits nothing", ErrDamaged)
+const errPatch = damage("a change that fits nothing")
 
 // apply is the document that a change makes of an old one.
 func (p *patcher) apply(a *document, change []byte) (*document, error) {

@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var errCut = fmt.Errorf("%w: a record is cut off", ErrDamaged)
+const errCut = damage("a record is cut off")
 
 // Reader reads a recording, also one that is still being written. It belongs
 // to one goroutine.
@@ -139,7 +140,7 @@ func (r *Reader) check(b block) ([]byte, error) {
 		return nil, fmt.Errorf("reading the block at %d: %w", b.offset, err)
 	}
 	h := r.buf[:blockHeader]
-	if checksum(h, r.buf[blockHeader:]) != le.Uint32(h[32:]) {
+	if checksum(h, r.buf[blockHeader:]) != binary.LittleEndian.Uint32(h[32:]) {
 		return nil, fmt.Errorf("%w: the checksum of the block at %d", ErrDamaged, b.offset)
 	}
 	return r.buf, nil

@@ -2,6 +2,7 @@ package recording
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -255,7 +256,7 @@ func TestReadWhileWritten(t *testing.T) {
 func TestForeignFiles(t *testing.T) {
 	dir := t.TempDir()
 	newer := appendFileHeader(nil, 1)
-	le.PutUint32(newer[8:], 2)
+	binary.LittleEndian.PutUint32(newer[8:], 2)
 	for name, c := range map[string]struct {
 		content []byte
 		want    func(error) bool
@@ -392,7 +393,7 @@ func fix(b []byte) {
 		if !fine || x.end() > int64(len(b)) {
 			return
 		}
-		le.PutUint32(b[at+32:], checksum(b[at:at+blockHeader], b[at+blockHeader:x.end()]))
+		binary.LittleEndian.PutUint32(b[at+32:], checksum(b[at:at+blockHeader], b[at+blockHeader:x.end()]))
 		at = x.end()
 	}
 }

@@ -2,6 +2,7 @@ package recording
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"maps"
@@ -58,7 +59,7 @@ const falseStarts = 1000
 
 // search finds the first block from a position on whose checksum is right.
 func (r *Reader) search(from, size int64) (block, bool) {
-	magic := le.AppendUint32(nil, blockMagic)
+	magic := binary.LittleEndian.AppendUint32(nil, blockMagic)
 	last := int64(0)
 	if n := len(r.blocks); n > 0 && r.blocks[n-1].end() <= from {
 		last = r.blocks[n-1].last

@@ -146,7 +146,7 @@ func TestTooManyLedgers(t *testing.T) {
 		t.Skip("needs root, to play another user")
 	}
 	dir := t.TempDir()
-	maxPerUser := int(files.PerUID)
+	maxPerUser := int(fileLimit().PerUID)
 	ledger := func(i int) string {
 		return filepath.Join(dir, fmt.Sprintf("%s1-%016x", ledgerfile.Prefix, i))
 	}

@@ -20,11 +20,10 @@ import (
 // connection.
 const maxFiles = 512
 
-var (
-	files = budget.Divide(maxFiles)
+// fileLimit is how maxFiles are divided.
+func fileLimit() budget.Limit { return budget.Divide(maxFiles) }
 
-	errTooMany = errors.New("there are more ledgers than are read")
-)
+var errTooMany = errors.New("there are more ledgers than are read")
 
 // user is what a user's ledgers cost.
 type user struct {
@@ -50,7 +49,7 @@ func (r *Reader) mayOpen(uid int) bool {
 	if u := r.users[uid]; u != nil {
 		own = u.files
 	}
-	return files.Allows(uid, own, int64(len(r.files)), 1)
+	return fileLimit().Allows(uid, own, int64(len(r.files)), 1)
 }
 
 func (r *Reader) add(f *file) {

@@ -171,8 +171,18 @@ func (e *examiner) addHost(a Area, l Level, code, text, do string) {
 	e.add(Finding{Area: a, Level: l, Code: code, Text: text, Do: do})
 }
 
-// levels are the levels of conditions as those of findings.
-var levels = map[model.Level]Level{model.Critical: Critical, model.Warning: Warning, model.Info: Hint}
+// levelOf is the level of a condition as that of a finding.
+func levelOf(l model.Level) (level Level) {
+	switch l {
+	case model.Critical:
+		return Critical
+	case model.Warning:
+		return Warning
+	case model.Info:
+		return Hint
+	}
+	return level
+}
 
 // repeat turns notes of some kinds into findings, with what to do about them,
 // and reports whether there were any.
@@ -180,7 +190,7 @@ func (e *examiner) repeat(a Area, cures map[string]string) (any bool) {
 	for _, n := range e.notes {
 		if do, ours := cures[n.Code]; ours {
 			any = true
-			e.add(Finding{Area: a, Level: levels[n.Level], Code: n.Code, Devices: n.Devices, Text: n.String(), Do: do})
+			e.add(Finding{Area: a, Level: levelOf(n.Level), Code: n.Code, Devices: n.Devices, Text: n.String(), Do: do})
 		}
 	}
 	return any
@@ -201,7 +211,7 @@ func (e *examiner) trouble(a Area) (any bool) {
 		}
 		do := t.Remedy
 		t.Remedy = "" // it stands by itself
-		e.add(Finding{Area: a, Level: levels[t.Level], Code: words.Code(t.Kind), Devices: t.Devices, Text: name + ": " + t.Sentence(), Do: do})
+		e.add(Finding{Area: a, Level: levelOf(t.Level), Code: words.Code(t.Kind), Devices: t.Devices, Text: name + ": " + t.Sentence(), Do: do})
 	}
 	return any
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -47,19 +48,21 @@ func (c *comparison) device(k Kind, l words.Level, d *model.Device, short, text 
 
 // kinds are the kinds of the events about conditions. Memory that fills or is
 // left behind is told by other events.
-var kinds = map[model.ConditionKind]Kind{
-	model.ConditionThrottled:    Throttle,
-	model.ConditionHot:          Throttle,
-	model.ConditionSlowLink:     Link,
-	model.ConditionMemoryFailed: State,
-	model.ConditionMemoryErrors: State,
-	model.ConditionReadStalled:  State,
-	model.ConditionResetting:    State,
-	model.ConditionUnknown:      State,
-	model.ConditionHung:         State,
-	model.ConditionLost:         State,
-	model.ConditionStuck:        State,
-}
+var kinds = lazy.Value[map[model.ConditionKind]Kind]{New: func() map[model.ConditionKind]Kind {
+	return map[model.ConditionKind]Kind{
+		model.ConditionThrottled:    Throttle,
+		model.ConditionHot:          Throttle,
+		model.ConditionSlowLink:     Link,
+		model.ConditionMemoryFailed: State,
+		model.ConditionMemoryErrors: State,
+		model.ConditionReadStalled:  State,
+		model.ConditionResetting:    State,
+		model.ConditionUnknown:      State,
+		model.ConditionHung:         State,
+		model.ConditionLost:         State,
+		model.ConditionStuck:        State,
+	}
+}}
 
 // conditions notes which conditions of a device began and which are over. A
 // condition whose value can no longer be read ends without an event: whether it
@@ -70,7 +73,7 @@ func (c *comparison) conditions(p, d *model.Device) {
 		return slices.ContainsFunc(list, func(c model.Condition) bool { return c.Kind == k })
 	}
 	for i := range is {
-		if k, ours := kinds[is[i].Kind]; ours && !has(was, is[i].Kind) {
+		if k, ours := kinds.Get()[is[i].Kind]; ours && !has(was, is[i].Kind) {
 			text := begun(&is[i])
 			if is[i].Kind == model.ConditionStuck {
 				text = "has a process that may be stuck, " + named(c.now, is[i].Process)
@@ -82,7 +85,7 @@ func (c *comparison) conditions(p, d *model.Device) {
 		}
 	}
 	for i := range was {
-		k, ours := kinds[was[i].Kind]
+		k, ours := kinds.Get()[was[i].Kind]
 		if !ours || has(is, was[i].Kind) || d.State != model.StateOK { // of one that is in another state now, that was said above
 			continue
 		}

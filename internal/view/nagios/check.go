@@ -74,7 +74,7 @@ func (c *Check) Run(s *model.Snapshot) *Result {
 		r.add(Unknown, "no device")
 	}
 	for _, n := range words.Notices(s) {
-		if level, ok := levels[n.Level]; ok && !slices.Contains(c.Ignore, n.Code) {
+		if level, ok := statusOf(n.Level); ok && !slices.Contains(c.Ignore, n.Code) {
 			r.add(level, n.String())
 		}
 	}
@@ -85,8 +85,16 @@ func (c *Check) Run(s *model.Snapshot) *Result {
 	return r
 }
 
-// levels are the notices that count. Info says what figures leave out.
-var levels = map[words.Level]Status{words.Critical: Critical, words.Warning: Warning}
+// statusOf is the status of a notice that counts. Info says what figures leave out.
+func statusOf(l words.Level) (s Status, counts bool) {
+	switch l {
+	case words.Critical:
+		return Critical, true
+	case words.Warning:
+		return Warning, true
+	}
+	return s, false
+}
 
 // Codes are the kinds of notices that can be ignored.
 func Codes() []string {

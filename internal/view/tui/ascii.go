@@ -1,6 +1,10 @@
 package tui
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/ttmon/ttmon/internal/lazy"
+)
 
 // ascii is the closest plain character for one that a terminal without UTF-8
 // cannot show.
@@ -11,7 +15,7 @@ func ascii(r rune) string {
 	if r >= firstBraille && r < firstBraille+256 {
 		return asciiDots(uint8(r - firstBraille))
 	}
-	if s, ok := plain[r]; ok {
+	if s, ok := plain.Get()[r]; ok {
 		return s
 	}
 	return "?"
@@ -71,8 +75,10 @@ func asciiDots(b uint8) string {
 }
 
 // plain has the other characters that the screens draw.
-var plain = map[rune]string{
-	'█': "#", '▉': "#", '▊': "#", '▋': "#", '▌': "=", '▍': "=", '▎': "-", '▏': "-", '▓': "#", '▒': "+", '¦': ":", '░': ".", '│': "|", '─': "-", '╌': "-", '╱': "/", '┌': "+", '┐': "+", '└': "+", '┘': "+", '├': "+", '┤': "+", '┬': "+", '┴': "+", '┼': "+",
-	'▲': "^", '▼': "v", '↑': "^", '↓': "v", '←': "<", '→': ">", '▸': ">", '◂': "<", '…': "~", '–': "-", '−': "-", '°': " ", '≥': ">",
-	'·': ",", '■': "#", '×': "x", '▶': ">", '‖': "=", '●': "o", '▴': "^", 'µ': "u",
-}
+var plain = lazy.Value[map[rune]string]{New: func() map[rune]string {
+	return map[rune]string{
+		'█': "#", '▉': "#", '▊': "#", '▋': "#", '▌': "=", '▍': "=", '▎': "-", '▏': "-", '▓': "#", '▒': "+", '¦': ":", '░': ".", '│': "|", '─': "-", '╌': "-", '╱': "/", '┌': "+", '┐': "+", '└': "+", '┘': "+", '├': "+", '┤': "+", '┬': "+", '┴': "+", '┼': "+",
+		'▲': "^", '▼': "v", '↑': "^", '↓': "v", '←': "<", '→': ">", '▸': ">", '◂': "<", '…': "~", '–': "-", '−': "-", '°': " ", '≥': ">",
+		'·': ",", '■': "#", '×': "x", '▶': ">", '‖': "=", '●': "o", '▴': "^", 'µ': "u",
+	}
+}}

@@ -5,15 +5,15 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
 // kindWords are the kinds of conditions in words, short enough for a column.
-var kindWords = sync.OnceValue(func() map[model.ConditionKind]string {
+var kindWords = lazy.Value[map[model.ConditionKind]string]{New: func() map[model.ConditionKind]string {
 	return map[model.ConditionKind]string{
 		model.ConditionResetting:    "resetting",
 		model.ConditionSlowLink:     "slow link",
@@ -28,7 +28,7 @@ var kindWords = sync.OnceValue(func() map[model.ConditionKind]string {
 		model.ConditionUnbound:      "no driver",
 		model.ConditionStuck:        "stuck?",
 	}
-})
+}}
 
 // Code is the stable word for a kind in notices, checks and findings: that of a
 // slow link is older than the kind.
@@ -44,7 +44,7 @@ const StateWidth = len("throttled")
 
 // Kind is the word for a kind of condition: "slow link".
 func Kind(k model.ConditionKind) string {
-	if w, ok := kindWords()[k]; ok {
+	if w, ok := kindWords.Get()[k]; ok {
 		return w
 	}
 	return Escape(string(k))

@@ -3,13 +3,13 @@ package words
 import (
 	"fmt"
 	"strings"
-	"sync"
 
+	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
 // telemetrySentences say why a chip's telemetry table was not read.
-var telemetrySentences = sync.OnceValue(func() map[model.TelemetryCause]string {
+var telemetrySentences = lazy.Value[map[model.TelemetryCause]string]{New: func() map[model.TelemetryCause]string {
 	return map[model.TelemetryCause]string{
 		model.DriverUnknown:     "the driver's release is not known, so it is not known whether reading is harmless",
 		model.DriverTooOld:      "driver 1.32 or later is needed to read a chip's memory",
@@ -36,11 +36,11 @@ var telemetrySentences = sync.OnceValue(func() map[model.TelemetryCause]string {
 		model.ReaderFailed:     "the reading process failed; see ttmond's log",
 		model.ReadStalled:      "a read of the chip does not return",
 	}
-})
+}}
 
 // TelemetryCause is the sentence of a cause, without a full stop.
 func TelemetryCause(c model.TelemetryCause) string {
-	if s, ok := telemetrySentences()[c]; ok {
+	if s, ok := telemetrySentences.Get()[c]; ok {
 		return s
 	}
 	return Escape(string(c))
@@ -66,18 +66,18 @@ func Telemetry(t *model.Telemetry) string {
 }
 
 // clockLimits name what limits a clock.
-var clockLimits = sync.OnceValue(func() map[model.ClockLimit]string {
+var clockLimits = lazy.Value[map[model.ClockLimit]string]{New: func() map[model.ClockLimit]string {
 	return map[model.ClockLimit]string{
 		model.LimitFMax: "its highest clock", model.LimitPower: "core power", model.LimitFastCurrent: "a peak of core current",
 		model.LimitCurrent: "core current", model.LimitThermal: "temperature", model.LimitBoardPower: "board power",
 		model.LimitVoltage: "voltage", model.LimitMemoryThermal: "GDDR temperature", model.LimitBoardAverage: "average board power",
 		model.LimitBoardCritical: "critical board power", model.LimitHost: "a limit set by software", model.LimitOther: "an arbiter that this release does not know",
 	}
-})
+}}
 
 // ClockLimit is what limits a clock, as the end of "limited by …".
 func ClockLimit(l model.ClockLimit) string {
-	if s, ok := clockLimits()[l]; ok {
+	if s, ok := clockLimits.Get()[l]; ok {
 		return s
 	}
 	return Escape(string(l))

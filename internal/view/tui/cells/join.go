@@ -1,5 +1,7 @@
 package cells
 
+import "slices"
+
 // lines are the characters of thin rules by their arms: 1 up, 2 down, 4 left,
 // 8 right.
 var lines = [16]rune{3: '│', 12: '─', 10: '┌', 6: '┐', 9: '└', 5: '┘', 11: '├', 7: '┤', 14: '┬', 13: '┴', 15: '┼'}
@@ -7,22 +9,12 @@ var lines = [16]rune{3: '│', 12: '─', 10: '┌', 6: '┐', 9: '└', 5: '┘
 // firstLine is the first of the characters that rules are drawn with.
 const firstLine, numLines = '─', 0x40
 
-// armsBy is the other way round, by the place of a character after firstLine.
-var armsBy = func() (list [numLines]uint8) {
-	for arms, r := range lines {
-		if r != 0 {
-			list[r-firstLine] = uint8(arms)
-		}
-	}
-	return list
-}()
-
 // armsOf are the arms of a character; 0: it is no rule.
 func armsOf(r rune) uint8 {
 	if r < firstLine || r >= firstLine+numLines {
 		return 0
 	}
-	return armsBy[r-firstLine]
+	return uint8(max(slices.Index(lines[:], r), 0))
 }
 
 // with is a rule with the arms of another one that is there already.

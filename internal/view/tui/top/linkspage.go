@@ -19,8 +19,20 @@ import (
 // linksPage is the mesh: chips where they are, Ethernet links by their state.
 type linksPage struct{ sheetPage }
 
-// tones are the styles of a drawing's tones.
-var tones = map[draw.Tone]cells.Style{draw.Plain: cells.Text, draw.Faint: cells.Faint, draw.Good: cells.Good, draw.Warn: cells.Warn, draw.Bad: cells.Bad}
+// toneStyle is the style of a drawing's tone.
+func toneStyle(t draw.Tone) cells.Style {
+	switch t {
+	case draw.Faint:
+		return cells.Faint
+	case draw.Good:
+		return cells.Good
+	case draw.Warn:
+		return cells.Warn
+	case draw.Bad:
+		return cells.Bad
+	}
+	return cells.Text
+}
 
 func (p *linksPage) draw(s *State, area cells.Area) {
 	m := mesh.Of(s.shown)
@@ -35,7 +47,7 @@ func (p *linksPage) draw(s *State, area cells.Area) {
 		}
 		x := 0
 		for _, span := range l {
-			x = area.Put(x, y, span.Text, tones[span.Tone])
+			x = area.Put(x, y, span.Text, toneStyle(span.Tone))
 		}
 	}
 	rest := area.Sub(0, len(lines)+1, area.W, area.H-len(lines)-1)
