@@ -107,7 +107,7 @@ func (r *file) load(buf []byte) (change, error) {
 	if err != nil {
 		return unchanged, fmt.Errorf("reading %s: %w", r.path, err)
 	}
-	if bytes.Equal(next, r.image) && (r.parsed != nil || r.parseErr != nil) {
+	if bytes.Equal(next, r.image) && !r.torn && (r.parsed != nil || r.parseErr != nil) {
 		return unchanged, nil
 	}
 	if renewed, ok := r.compareFigures(next); ok {
