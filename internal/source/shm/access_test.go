@@ -75,6 +75,28 @@ func TestOtherUsersProcesses(t *testing.T) {
 	s.doubts(reg, model.SlotUnproven)
 }
 
+// An owner that is known only by pid, name and start time is watched, too.
+func TestGuessedOwnerDies(t *testing.T) {
+	s := newScene(t)
+	p := s.start(metal.Options{}, "name guessed", "open 1", "alloc 1 dram 10")
+	s.read()
+	s.holds(1, p)
+	s.hideMaps(p)
+	s.kill(p)
+	s.read()
+	s.ghosts(s.holds(1), "guessed:10")
+}
+
+// hideMaps makes the one owner in the first slot of every region a process whose
+// mappings may not be read.
+func (s *scene) hideMaps(w *metal.Process) {
+	p := s.r.procs[w.PID]
+	p.maps, p.mapsErr = mappings{}, unix.EACCES
+	for _, reg := range s.r.regions {
+		reg.states[0].sure = false
+	}
+}
+
 // From inside a container not everybody is seen: who is not may be alive.
 func TestOwnersOutOfSight(t *testing.T) {
 	s := newScene(t)

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // build returns the published form of a region.
 func (r *Reader) build(reg *region) *Region {
+	reg.update = update{}
 	out := &Region{
 		ID: reg.id, Path: reg.path, Owner: reg.owner, Deleted: reg.deleted, Since: reg.since,
 		Why: model.Known, file: reg.inode,
@@ -23,8 +23,9 @@ func (r *Reader) build(reg *region) *Region {
 	}
 	img := reg.parsed
 	out.Version, out.DeviceID = img.Layout.Version, img.DeviceID
-	out.Diagnostics = diagnose(img)
+	out.Diagnostics = diagnose(reg.file)
 
+	failures := r.releases.failures
 	b := builder{r: r, reg: reg, out: out, holders: r.holders(reg), erased: map[model.ProcessID]bool{}}
 	out.Mapped = make([]int, 0, len(b.holders))
 	for _, p := range b.holders {
@@ -35,7 +36,7 @@ func (r *Reader) build(reg *region) *Region {
 			b.erased[p.ProcessID] = true
 		}
 	}
-	out.Uses = make([]Use, 0, len(img.Slots))
+	out.Uses = make([]*Use, 0, len(img.Slots))
 	b.addSlots()
 	slots := membersOf(img).pids
 	for _, p := range b.holders {
@@ -44,6 +45,9 @@ func (r *Reader) build(reg *region) *Region {
 		}
 	}
 	b.finish()
+	if !b.unsettled && len(b.erased) == 0 && r.releases.failures == failures {
+		reg.update = newUpdate(reg, out)
+	}
 	return out
 }
 
@@ -79,19 +83,27 @@ func denied(err error) bool {
 	return errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)
 }
 
-func diagnose(img *Image) Diagnostics {
+func diagnose(f *file) Diagnostics {
+	img := f.parsed
 	d := Diagnostics{Refs: img.Refs, Active: img.Active, Slots: len(img.Slots), Odd: img.Odd}
 	for i, pool := range regionPools {
 		if pool == model.CB && !img.Layout.cbIsSum {
 			continue
 		}
-		sum := img.Totals[i]
-		for _, s := range img.Slots {
-			sum -= s.Bytes[i]
-		}
-		d.Unaccounted[i] = int64(sum)
+		d.Unaccounted[i] = int64(img.Totals[i] - f.held[i])
 	}
 	return d
+}
+
+// overflowed reports whether more processes account in a region than it has
+// slots for.
+func (d *Diagnostics) overflowed() bool {
+	for i, pool := range regionPools {
+		if pool != model.CB && d.Unaccounted[i] > 0 {
+			return d.Slots == numSlots
+		}
+	}
+	return false
 }
 
 // builder turns the judged slots of one region into a Region.
@@ -101,6 +113,9 @@ type builder struct {
 	out     *Region
 	holders []*process
 	erased  map[model.ProcessID]bool // holders whose slot does not say what they hold
+	// unsettled: what is published depends on more than the slots, their verdicts
+	// and the mappings of processes.
+	unsettled bool
 
 	together [model.NumPools]model.Sum
 }
@@ -114,12 +129,14 @@ func (b *builder) addDoubt(d model.Doubt) {
 // addSlots turns the judged slots into uses and stale slots.
 func (b *builder) addSlots() {
 	changing := b.reg.torn
+	b.unsettled = b.reg.changing
 	for _, slot := range b.reg.parsed.Slots {
 		pid := int(slot.PID)
 		switch st := b.reg.states[slot.Index]; {
 		case st == nil:
 			changing = true
 		case st.verdict == undecided:
+			b.unsettled = true
 			b.addUnknown(slot, model.Doubt{Kind: model.SlotUndecided, SlotPID: pid})
 		case st.verdict == dead:
 			b.out.StaleSlots = append(b.out.StaleSlots, ghostOf(slot, slot.Bytes, 0))
@@ -134,6 +151,7 @@ func (b *builder) addSlots() {
 		}
 	}
 	if changing {
+		b.unsettled = true
 		b.addDoubt(model.Doubt{Kind: model.SlotsChanging})
 	}
 }
@@ -150,18 +168,25 @@ func (b *builder) addUnknown(slot Slot, why model.Doubt) {
 // addLive adds the slot of one live process.
 func (b *builder) addLive(st *slotState) {
 	p := st.owners[0]
-	u := Use{PID: p.PID, StartTicks: p.StartTicks, Slot: st.slot.Index, Updated: st.slot.Updated}
-	u.Bytes, u.Doubts = st.bytesOf(b.reg.capacity)
+	u := b.r.liveUse(b.reg, st)
 	if st.base != nil && !st.base.suspected {
 		b.out.StaleSlots = append(b.out.StaleSlots, ghostOf(st.base.slot, st.base.leftBytes(st.slot), p.PID))
-	}
-	if !st.sure {
-		u.Doubts = model.AddDoubts(u.Doubts, model.Doubt{Kind: model.OwnerGuessed})
 	}
 	if b.erased[p.ProcessID] {
 		u.clearBytes(model.Doubt{Kind: model.RecordsErased})
 	}
 	b.addUse(u, p)
+}
+
+// liveUse returns what the slot of one live process says about it.
+func (r *Reader) liveUse(reg *region, st *slotState) *Use {
+	p := st.owners[0]
+	u := &Use{PID: p.PID, StartTicks: p.StartTicks, Slot: st.slot.Index, Updated: st.slot.Updated}
+	u.Bytes, u.Doubts = st.bytesOf(reg.capacity)
+	if !st.sure {
+		u.Doubts = model.AddDoubts(u.Doubts, model.Doubt{Kind: model.OwnerGuessed})
+	}
+	return u
 }
 
 // addContested adds the slot of several live processes. What each of them holds
@@ -172,7 +197,7 @@ func (b *builder) addContested(st *slotState) {
 		pids[i] = p.PID
 	}
 	for _, p := range st.owners {
-		u := Use{PID: p.PID, StartTicks: p.StartTicks, Slot: st.slot.Index, Updated: st.slot.Updated}
+		u := &Use{PID: p.PID, StartTicks: p.StartTicks, Slot: st.slot.Index, Updated: st.slot.Updated}
 		u.clearBytes(model.Doubt{Kind: model.SlotShared, PIDs: pids})
 		u.Together = true
 		b.addUse(u, p)
@@ -185,7 +210,7 @@ func (b *builder) addContested(st *slotState) {
 
 // addWithoutSlot adds a process that maps the region and has no slot.
 func (b *builder) addWithoutSlot(p *process) {
-	u := Use{PID: p.PID, StartTicks: p.StartTicks, Slot: -1}
+	u := &Use{PID: p.PID, StartTicks: p.StartTicks, Slot: -1}
 	for _, pool := range regionPools {
 		u.Bytes[pool] = model.ExactBytes(0)
 	}
@@ -195,9 +220,11 @@ func (b *builder) addWithoutSlot(p *process) {
 	case len(b.reg.parsed.Slots) == numSlots:
 		// A process that allocates now, even a forked child, has no slot.
 		u.clearBytes(model.Doubt{Kind: model.SlotsFull, Count: len(b.out.StaleSlots)})
-	case forked(p, b.holders, b.reg):
 	case b.reg.parsed.Layout.Version == 4:
-		u.clearBytes(model.Doubt{Kind: model.RecordsErased}) // there, attaching takes a slot
+		b.unsettled = true // whether it is a forked child ends with its parent, unnoticed
+		if !forked(p, b.holders, b.reg) {
+			u.clearBytes(model.Doubt{Kind: model.RecordsErased}) // there, attaching takes a slot
+		}
 	}
 	b.addUse(u, p)
 }
@@ -211,8 +238,13 @@ func (u *Use) clearBytes(why model.Doubt) {
 }
 
 // addUse adds a use, with the doubts about every program of its release.
-func (b *builder) addUse(u Use, p *process) {
-	m := b.r.releases.meaningOf(b.reg.parsed.Layout, p)
+func (b *builder) addUse(u *Use, p *process) {
+	u.interpret(b.r.releases.meaningOf(b.reg.parsed.Layout, p))
+	b.out.Uses = append(b.out.Uses, u)
+}
+
+// interpret adds what is doubtful about every program of a release.
+func (u *Use) interpret(m *meaning) {
 	u.CB = m.cb
 	bound := max(m.bound, model.WorstBound(u.Doubts))
 	if len(u.Doubts) == 0 {
@@ -224,20 +256,16 @@ func (b *builder) addUse(u Use, p *process) {
 		u.Bytes[pool] = u.Bytes[pool].Doubted(min(bound, model.Unsure))
 	}
 	u.Bytes[model.CB] = u.Bytes[model.CB].Doubted(model.Unsure)
-	b.out.Uses = append(b.out.Uses, u)
 }
 
 func (b *builder) finish() {
-	sorted.By(b.out.Uses, func(a, c *Use) int {
+	slices.SortFunc(b.out.Uses, func(a, c *Use) int {
 		return cmp.Or(cmp.Compare(a.PID, c.PID), cmp.Compare(a.Slot, c.Slot))
 	})
 	for _, pool := range regionPools {
 		b.out.Together[pool] = b.together[pool].Bytes()
 	}
-	full := len(b.reg.parsed.Slots) == numSlots
-	for i, pool := range regionPools {
-		if full && pool != model.CB && b.out.Diagnostics.Unaccounted[i] > 0 {
-			b.addDoubt(model.Doubt{Kind: model.SlotsOverflowed})
-		}
+	if b.out.Diagnostics.overflowed() {
+		b.addDoubt(model.Doubt{Kind: model.SlotsOverflowed})
 	}
 }

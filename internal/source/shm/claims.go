@@ -19,8 +19,7 @@ func (s *Sweep) Claims() claim.Set {
 	set.Known = make([]model.Process, 0, len(s.Processes))
 	for _, r := range s.Regions {
 		set.Chips = append(set.Chips, r.claim())
-		for i := range r.Uses {
-			u := &r.Uses[i]
+		for _, u := range r.Uses {
 			set.Held = append(set.Held, claim.Held{
 				Process: model.ProcessID{PID: u.PID, StartTicks: u.StartTicks},
 				Chip:    claim.Chip{ID: r.ID}, Bytes: u.Bytes, CB: u.CB, Doubts: u.Doubts, Together: u.Together,

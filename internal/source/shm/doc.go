@@ -51,8 +51,10 @@
 // Everything else is done when something changed:
 //
 //   - directory listings, until the directory's mtime moves;
-//   - a region's decoded result, until one of its bytes changes, a process
-//     that maps it dies, or the list of device users changes;
+//   - a region's decoded result, until one of its bytes changes, a process that
+//     maps it or owns a slot dies, or the list of device users changes; where
+//     only the figures of live slots changed, these slots alone are decoded, and
+//     none is judged;
 //   - what a process maps (the costly read of /proc/<pid>/maps), per pid and
 //     start time, until the header or the slot table of a region that concerns
 //     it changes (every attach and detach writes there), and for at most five

@@ -22,12 +22,24 @@ type file struct {
 	fd  int // −1 if it could not be opened
 	err error
 
-	// image is the last content that two reads agreed on; next is scratch.
-	image, next []byte
-	parsed      *Image
-	parseErr    error
-	torn        bool // slots kept changing owners while they were read
+	image    []byte // the last content; two reads agreed on its owners
+	parsed   *Image // of it
+	parseErr error
+	torn     bool // slots kept changing owners while they were read
+
+	occupied slotSet          // the slots in parsed
+	held     [numPools]uint64 // by all of them
+	renewed  slotSet          // those with other bytes, after load found new figures
 }
+
+// change is how a region differs from what it was when last read.
+type change uint8
+
+const (
+	unchanged  change = iota
+	newFigures        // times and counters, of the slots that renewed has and of the header
+	newMembers        // anything: owners of slots, attachments, the layout
+)
 
 // openFile opens a directory entry. An error is kept in the file: a region that
 // exists and may not be read is reported.
@@ -78,48 +90,113 @@ func (r *file) close() {
 	}
 }
 
-// load reads the region and reports whether it changed since the last time.
-// Unchanged bytes, the usual case, cost one pread. Changed ones are read until
-// two reads agree on every slot: a writer publishes a slot's pid before its
-// name and its zeroed counters, and a word may be caught half-written.
-func (r *file) load() (changed bool, err error) {
+// newBuffer returns a buffer to read regions into: one byte more than they
+// have, to detect a longer file.
+func newBuffer() []byte { return make([]byte, 0, Size+1) }
+
+// load reads the region, through a buffer for all regions, and returns how it
+// differs from the last time. Two reads must agree on every slot's owner: a
+// writer publishes a slot's pid before its name and its zeroed counters, and
+// takes it back before it clears them. Where the owners are as they were, the
+// last time was the other read, and it all costs one pread.
+func (r *file) load(buf []byte) (change, error) {
 	if r.fd < 0 {
-		return false, r.err
+		return unchanged, r.err
 	}
-	if r.next == nil {
-		// One byte more than a region has, to detect a longer file.
-		r.image, r.next = make([]byte, 0, Size+1), make([]byte, 0, Size+1)
+	next, err := pread(r.fd, buf)
+	if err != nil {
+		return unchanged, fmt.Errorf("reading %s: %w", r.path, err)
 	}
-	if r.next, err = pread(r.fd, r.next); err != nil {
-		return false, fmt.Errorf("reading %s: %w", r.path, err)
+	if bytes.Equal(next, r.image) && !r.torn && (r.parsed != nil || r.parseErr != nil) {
+		return unchanged, nil
 	}
-	if bytes.Equal(r.next, r.image) && (r.parsed != nil || r.parseErr != nil) {
-		return false, nil
+	if renewed, ok := r.compareFigures(next); ok {
+		r.renewed = renewed
+		r.updateFigures(next)
+		return newFigures, nil
 	}
-	if err := r.confirmRead(); err != nil {
-		return false, fmt.Errorf("reading %s: %w", r.path, err)
+	if err := r.confirmRead(next); err != nil {
+		r.image = r.image[:0] // parsed is not of it
+		return unchanged, fmt.Errorf("reading %s: %w", r.path, err)
 	}
 	r.parsed, r.parseErr = parseAfter(r.parsed, r.image)
-	return true, nil
+	r.sumSlots()
+	return newMembers, nil
 }
+
+// sumSlots sums up what the slots hold.
+func (r *file) sumSlots() {
+	r.occupied, r.held = 0, [numPools]uint64{}
+	if r.parsed == nil {
+		return
+	}
+	for i := range r.parsed.Slots {
+		s := &r.parsed.Slots[i]
+		r.occupied.add(s.Index)
+		for pool, n := range s.Bytes {
+			r.held[pool] += n
+		}
+	}
+}
+
+// compareFigures returns the slots whose bytes differ from the image. ok is
+// false if more than figures may differ.
+func (r *file) compareFigures(next []byte) (renewed slotSet, ok bool) {
+	if r.parsed == nil || r.torn || len(next) != len(r.image) || !sameHeader(r.image, next) {
+		return 0, false
+	}
+	for i := range numSlots {
+		was, is := slotAt(r.image, i), slotAt(next, i)
+		if bytes.Equal(was, is) {
+			continue
+		}
+		if !sameOwner(was, is) {
+			return 0, false
+		}
+		renewed.add(i)
+	}
+	return renewed, true
+}
+
+// updateFigures makes next the image, and parses what is new in it.
+func (r *file) updateFigures(next []byte) {
+	r.image = append(r.image[:0], next...)
+	r.parsed.parseFigures(r.image)
+	for i := range r.renewed.all {
+		if !r.occupied.has(i) {
+			continue
+		}
+		s := r.slot(i)
+		for pool, n := range s.Bytes {
+			r.held[pool] -= n
+		}
+		s.parseFigures(slotAt(r.image, i))
+		for pool, n := range s.Bytes {
+			r.held[pool] += n
+		}
+	}
+}
+
+// slot returns the parsed form of an occupied slot.
+func (r *file) slot(i int) *Slot { return &r.parsed.Slots[r.occupied.before(i)] }
 
 // retries is how often a region is read again while its slots change owners.
 const retries = 3
 
 // confirmRead makes next the image once a second read confirms it.
-func (r *file) confirmRead() (err error) {
+func (r *file) confirmRead(next []byte) (err error) {
 	for range 1 + retries {
-		r.image, r.next = r.next, r.image
-		if r.next, err = pread(r.fd, r.next); err != nil {
+		r.image = append(r.image[:0], next...)
+		if next, err = pread(r.fd, next); err != nil {
 			return err
 		}
-		if r.torn = !sameOwners(r.image, r.next); !r.torn {
+		if r.torn = !sameOwners(r.image, next); !r.torn {
 			break
 		}
 	}
 	// Counters may still change: each is a word of its own, and the later is as
 	// good as the earlier.
-	r.image, r.next = r.next, r.image
+	r.image = append(r.image[:0], next...)
 	return nil
 }
 
@@ -136,12 +213,24 @@ func sameOwners(a, b []byte) bool {
 		return false
 	}
 	for i := range numSlots {
-		x, y := slotAt(a, i), slotAt(b, i)
-		if u32(x, slotPID) != u32(y, slotPID) || !bytes.Equal(x[slotName:], y[slotName:]) {
+		if !sameOwner(slotAt(a, i), slotAt(b, i)) {
 			return false
 		}
 	}
 	return true
+}
+
+// sameOwner reports whether two reads of a slot agree on its owner.
+func sameOwner(a, b []byte) bool {
+	return u32(a, slotPID) == u32(b, slotPID) && bytes.Equal(a[slotName:], b[slotName:])
+}
+
+// sameHeader reports whether two reads of a region agree on all of the header
+// but its time and its sums: on what initialising, attaching and detaching
+// change.
+func sameHeader(a, b []byte) bool {
+	return bytes.Equal(a[:offUpdated], b[:offUpdated]) && bytes.Equal(a[offRefs:offTotals], b[offRefs:offTotals]) &&
+		u32(a, offInitState) == u32(b, offInitState)
 }
 
 // pread reads from the start into buf, as far as its capacity goes. On a

@@ -90,3 +90,18 @@ func TestSameOwners(t *testing.T) {
 		})
 	}
 }
+
+// That slots kept changing is said until they no longer do.
+func TestTornOnce(t *testing.T) {
+	s := newScene(t)
+	write(t, regionOne, string(newImage(3, 1)))
+	s.read()
+	for _, reg := range s.r.regions {
+		reg.torn, reg.dirty = true, true
+	}
+	s.r.judgeAll()
+	s.last = s.r.publish()
+	s.doubts(s.region(1), model.SlotsChanging)
+	s.read()
+	s.doubts(s.region(1))
+}

@@ -82,8 +82,14 @@ func (r *Reader) dropProcess(p *process) {
 	r.changed, r.watch = true, nil
 }
 
-// markDirty marks the regions that a process maps to be judged again.
+// markDirty marks the regions that a process maps to be judged again. Where its
+// mappings may not be read, these are the ones in which it owns a slot.
 func (r *Reader) markDirty(p *process) {
+	for _, reg := range r.regions {
+		if p.mapsErr != nil && reg.ownedBy(p) {
+			reg.dirty = true
+		}
+	}
 	for _, m := range p.maps.regions {
 		if reg := r.regions[m.inode]; reg != nil {
 			reg.dirty = true
@@ -179,11 +185,14 @@ func (r *Reader) dropUnneeded() {
 // mappings may not be read, by pid and name.
 func (r *Reader) owns(p *process) bool {
 	for _, reg := range r.regions {
-		for _, st := range reg.states {
-			if st != nil && slices.Contains(st.owners, p) {
-				return true
-			}
+		if reg.ownedBy(p) {
+			return true
 		}
 	}
 	return false
+}
+
+// ownedBy reports whether p is an owner of a slot of the region.
+func (reg *region) ownedBy(p *process) bool {
+	return slices.ContainsFunc(reg.states[:], func(st *slotState) bool { return st != nil && slices.Contains(st.owners, p) })
 }

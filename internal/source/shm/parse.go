@@ -78,13 +78,17 @@ func parseAfter(before *Image, b []byte) (*Image, error) {
 		Layout:   layout,
 		ChipID:   u64(b, offChipID),
 		DeviceID: u32(b, offDeviceID),
-		Updated:  wallClock(u64(b, offUpdated)),
 		Active:   u32(b, offActive),
 		Refs:     u32(b, offRefs),
-		Totals:   pools(b[offTotals:]),
 	}
+	img.parseFigures(b)
 	img.parseSlots(before, b)
 	return img, nil
+}
+
+// parseFigures parses what changes while owners and attachments do not.
+func (img *Image) parseFigures(b []byte) {
+	img.Updated, img.Totals = wallClock(u64(b, offUpdated)), pools(b[offTotals:])
 }
 
 func (img *Image) parseSlots(before *Image, b []byte) {
@@ -106,14 +110,17 @@ func (img *Image) parseSlots(before *Image, b []byte) {
 		}
 		switch pid := int32(u32(s, slotPID)); {
 		case pid > 0:
-			img.Slots = append(img.Slots, Slot{
-				Index: i, PID: pid, Bytes: pools(s[slotBytes:]),
-				Updated: wallClock(u64(s, slotUpdated)), Name: nameOf(s, i, old),
-			})
+			img.Slots = append(img.Slots, Slot{Index: i, PID: pid, Name: nameOf(s, i, old)})
+			img.Slots[len(img.Slots)-1].parseFigures(s)
 		case pid < -1, pid == -1 && !img.Layout.hasReady:
 			img.Odd++
 		}
 	}
+}
+
+// parseFigures parses what changes while the owner does not.
+func (s *Slot) parseFigures(b []byte) {
+	s.Bytes, s.Updated = pools(b[slotBytes:]), wallClock(u64(b, slotUpdated))
 }
 
 // slotAt is the i-th slot of a region of full size.

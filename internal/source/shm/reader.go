@@ -74,6 +74,7 @@ type Reader struct {
 	watch      []unix.PollFd // pidfds of the known processes; nil: to be rebuilt
 	watched    []*process
 	last       *Sweep
+	buffer     []byte // regions are read into it
 }
 
 // region is a file and the verdicts on its slots.
@@ -81,6 +82,7 @@ type region struct {
 	*file
 	seen           uint64
 	dirty          bool
+	figures        bool // its figures changed, and nothing else, since it was last built
 	loadErr        error
 	capacity       Capacity
 	members        members
@@ -95,6 +97,7 @@ type region struct {
 	version    uint32                   // of the layout, when last judged
 	wiped      map[model.ProcessID]bool // holders whose records another writer erased
 	result     *Region
+	update     update
 }
 
 // NewReader returns a Reader. Close closes its descriptors.
@@ -113,6 +116,7 @@ func NewReader(opts Options) *Reader {
 		processes: processes, shared: opts.Processes != nil,
 		releases: releases{guard: g, known: map[inode]releaseReading{}},
 		dirs:     map[inode]*shmDir{}, regions: map[inode]*region{}, procs: map[int]*process{},
+		buffer: newBuffer(),
 	}
 }
 
@@ -313,9 +317,12 @@ func (r *Reader) addRegion(f *file) *region {
 
 func (r *Reader) loadAll() {
 	for _, reg := range r.regions {
-		changed, err := reg.load()
-		if changed || (err == nil) != (reg.loadErr == nil) {
+		changed, err := reg.load(r.buffer)
+		switch {
+		case changed == newMembers, (err == nil) != (reg.loadErr == nil):
 			reg.dirty = true
+		case changed == newFigures:
+			reg.figures = true
 		}
 		reg.loadErr = err
 		if r.opts.Capacity != nil {

@@ -30,7 +30,7 @@ type Region struct {
 	// Since is when it was created or last attached to; zero if unknown.
 	Since time.Time
 
-	Uses []Use // by pid
+	Uses []*Use // by pid
 	// Together is what several processes hold in slots that they share; what each
 	// of them holds is unknown.
 	Together   model.PoolBytes

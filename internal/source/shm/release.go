@@ -24,6 +24,9 @@ type releases struct {
 	guard *proc.Guard
 	known map[inode]releaseReading
 	last  meaning // the processes of a host mostly run one release
+	// failures counts the releases that could not be found out: each is tried
+	// again the next time.
+	failures int
 }
 
 // meaning is what a release's figures in a region of a layout mean.
@@ -73,6 +76,7 @@ func (r *releases) releaseOf(p *process) model.Reading[string] {
 		err = listErr
 	}
 	if err != nil {
+		r.failures++
 		return model.Missing[string](hostfs.Status(err), "the directory of its ttnn package could not be read")
 	}
 	v := distInfo(names)

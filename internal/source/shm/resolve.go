@@ -27,6 +27,11 @@ func membersOf(img *Image) (m members) {
 func (r *Reader) judgeAll() {
 	// A process that exits or detaches meanwhile makes another round necessary;
 	// after a few rounds that is left to the next sweep.
+	for _, reg := range r.regions {
+		if reg.figures && !reg.dirty && !r.due(reg) {
+			reg.dirty = !r.updateResult(reg)
+		}
+	}
 	for range 1 + retries {
 		if !r.judgeRound() {
 			break
@@ -38,6 +43,7 @@ func (r *Reader) judgeAll() {
 			reg.dirty = reg.changing
 			r.stale = true
 		}
+		reg.figures = false
 	}
 }
 
@@ -246,8 +252,9 @@ func (r *Reader) setVerdicts(reg *region) (again bool) {
 	if !doubt {
 		return false
 	}
-	again, reg.loadErr = reg.load()
-	return again
+	changed, err := reg.load(r.buffer)
+	reg.loadErr = err
+	return changed != unchanged
 }
 
 func (r *Reader) decide(st *slotState) verdict {

@@ -178,7 +178,7 @@ func (s *scene) use(reg *Region, w *metal.Process) Use {
 	s.Helper()
 	for _, u := range reg.Uses {
 		if u.PID == w.PID {
-			return u
+			return *u
 		}
 	}
 	s.Fatalf("chip %d: process %d is not in %+v", reg.ID, w.PID, reg.Uses)

@@ -34,13 +34,8 @@ func (r *Reader) publishProcess(p *process) *Process {
 // accounts reports whether p writes a region.
 func (r *Reader) accounts(p *process) bool {
 	for _, reg := range r.regions {
-		if mapsRegion(p, reg) {
+		if mapsRegion(p, reg) || reg.ownedBy(p) {
 			return true
-		}
-		for _, st := range reg.states {
-			if st != nil && slices.Contains(st.owners, p) {
-				return true
-			}
 		}
 	}
 	return false
