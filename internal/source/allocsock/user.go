@@ -111,6 +111,8 @@ type user struct {
 	hot      []*conn // are swept instead of waited for
 	hotFrom  int
 	resuming []*conn // to continue with
+	// sweptFirst says that the hot connections came first in the last turn.
+	sweptFirst bool
 
 	textAfter time.Time // when the next text may be made
 
@@ -196,8 +198,7 @@ func (s *Server) serveUsers() {
 		if s.hasShare(u) {
 			u.served = s.turn
 			s.resume(u)
-			s.sweep(u, &sweeping)
-			s.serveUser(u)
+			s.readClients(u, &sweeping)
 		} else if u.swept {
 			sweeping.left = true
 		}
@@ -207,6 +208,20 @@ func (s *Server) serveUsers() {
 	s.turnOf = s.turnOf[:0]
 	s.resuming = slices.DeleteFunc(s.resuming, func(u *user) bool { return len(u.resuming) == 0 })
 	s.endSweep(&sweeping)
+}
+
+// readClients reads what the clients of a user sent, as long as its share lasts. Those
+// that are swept and those that are waited for come first in turns: clients that
+// write without a pause use up the share, and would keep the others waiting for as
+// long as they write.
+func (s *Server) readClients(u *user, found *sweeping) {
+	if u.sweptFirst = !u.sweptFirst; u.sweptFirst {
+		s.sweep(u, found)
+		s.serveUser(u)
+	} else {
+		s.serveUser(u)
+		s.sweep(u, found)
+	}
 }
 
 // orderUsers sorts the users by precedence.
