@@ -39,7 +39,7 @@ func (f *sender) Next(ctx context.Context) (b changes.Batch, err error) {
 func (f *sender) Close() { close(f.closed) }
 
 func TestAllocations(t *testing.T) {
-	owners := map[int]int{7: 1000, 8: 1001, 9: 1000}
+	owners := map[int]int{7: anna, 8: bert, 9: anna}
 	for name, c := range map[string]struct {
 		who    caller
 		hiding Hiding
@@ -47,13 +47,13 @@ func TestAllocations(t *testing.T) {
 		status int
 		told   []string // pids
 	}{
-		"own processes":                {caller{uid: 1000, exists: true}, Hiding{GID: -1}, "", 200, []string{"7", "9"}},
+		"own processes":                {caller{uid: anna, exists: true}, Hiding{GID: -1}, "", 200, []string{"7", "9"}},
 		"root":                         {caller{uid: 0, exists: true}, Hiding{GID: -1}, "", 200, []string{"7", "8", "9"}},
-		"one of them":                  {caller{uid: 1000, exists: true}, Hiding{GID: -1}, "?pid=9&pid=8", 200, []string{"9"}},
-		"where processes are hidden":   {caller{uid: 1001, exists: true}, Hiding{Level: 2, GID: -1}, "", 200, []string{"8"}},
-		"a member of the proc group":   {caller{uid: 1001, gids: []int{5}, exists: true}, Hiding{Level: 2, GID: 5}, "", 200, []string{"8"}},
+		"one of them":                  {caller{uid: anna, exists: true}, Hiding{GID: -1}, "?pid=9&pid=8", 200, []string{"9"}},
+		"where processes are hidden":   {caller{uid: bert, exists: true}, Hiding{Level: 2, GID: -1}, "", 200, []string{"8"}},
+		"a member of the proc group":   {caller{uid: bert, gids: []int{5}, exists: true}, Hiding{Level: 2, GID: 5}, "", 200, []string{"8"}},
 		"no user is known over TCP":    {caller{remote: true}, Hiding{GID: -1}, "", 403, nil},
-		"something that is no process": {caller{uid: 1000, exists: true}, Hiding{GID: -1}, "?pid=x", 400, nil},
+		"something that is no process": {caller{uid: anna, exists: true}, Hiding{GID: -1}, "?pid=x", 400, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &sender{owners: owners, closed: make(chan struct{})}
@@ -114,9 +114,9 @@ func TestFollowersAreBounded(t *testing.T) {
 		}
 		return resp, func() { resp.Body.Close(); web.Close() }
 	}
-	first, leave := ask(1000)
-	second, leaveToo := ask(1000)
-	other, leaveThree := ask(1001)
+	first, leave := ask(anna)
+	second, leaveToo := ask(anna)
+	other, leaveThree := ask(bert)
 	defer leaveThree()
 	leaveToo()
 	if first.StatusCode != 200 || second.StatusCode != 429 || other.StatusCode != 200 {

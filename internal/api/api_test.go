@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -395,6 +396,9 @@ func TestHalfARequest(t *testing.T) {
 	}
 }
 
+// anna and bert are neither root nor the user who runs the tests.
+var anna, bert = os.Getuid() + 1000, os.Getuid() + 1001
+
 // Ids of buffers are for their user and root; so are dumps.
 func TestIDsAreHidden(t *testing.T) {
 	b := ledger.Buffer{Kind: "kernel", ID: 0x7fff0000}
@@ -409,9 +413,9 @@ func TestIDsAreHidden(t *testing.T) {
 		uid  int
 		want bool
 	}{
-		{caller{uid: 0, exists: true}, 1000, true},
-		{caller{uid: 1000, exists: true}, 1000, true},
-		{caller{uid: 1000, exists: true}, 0, false},
+		{caller{uid: 0, exists: true}, anna, true},
+		{caller{uid: anna, exists: true}, anna, true},
+		{caller{uid: anna, exists: true}, 0, false},
 		{caller{}, 0, false}, // over TCP the user is unknown
 	} {
 		t.Run(fmt.Sprintf("user %d, owner %d", c.who.uid, c.uid), func(t *testing.T) {

@@ -39,7 +39,7 @@ func (f *launcher) Close() { close(f.closed) }
 
 // Programs are sent to the users of their processes and to root.
 func TestPrograms(t *testing.T) {
-	owners := map[int]int{7: 1000, 8: 1001, 9: 1000, 10: -1} // of the last it is not known
+	owners := map[int]int{7: anna, 8: bert, 9: anna, 10: -1} // of the last it is not known
 	for name, c := range map[string]struct {
 		who    caller
 		hiding Hiding
@@ -47,12 +47,12 @@ func TestPrograms(t *testing.T) {
 		status int
 		sent   []int // pids
 	}{
-		"own processes":                {caller{uid: 1000, exists: true}, Hiding{GID: -1}, "", 200, []int{7, 9}},
+		"own processes":                {caller{uid: anna, exists: true}, Hiding{GID: -1}, "", 200, []int{7, 9}},
 		"root":                         {caller{uid: 0, exists: true}, Hiding{GID: -1}, "", 200, []int{7, 8, 9, 10}},
-		"one of them":                  {caller{uid: 1000, exists: true}, Hiding{GID: -1}, "?pid=9&pid=8", 200, []int{9}},
-		"where processes are hidden":   {caller{uid: 1001, exists: true}, Hiding{Level: 2, GID: -1}, "", 200, []int{8}},
+		"one of them":                  {caller{uid: anna, exists: true}, Hiding{GID: -1}, "?pid=9&pid=8", 200, []int{9}},
+		"where processes are hidden":   {caller{uid: bert, exists: true}, Hiding{Level: 2, GID: -1}, "", 200, []int{8}},
 		"no user is known over TCP":    {caller{remote: true}, Hiding{GID: -1}, "", 403, nil},
-		"something that is no process": {caller{uid: 1000, exists: true}, Hiding{GID: -1}, "?pid=x", 400, nil},
+		"something that is no process": {caller{uid: anna, exists: true}, Hiding{GID: -1}, "?pid=x", 400, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &launcher{owners: owners, closed: make(chan struct{})}

@@ -1,9 +1,13 @@
 package budget
 
 import (
+	"os"
 	"testing"
 	"time"
 )
+
+// anna is the first of some users who are neither root nor the one who runs the tests.
+var anna = os.Getuid() + 1000
 
 func TestAcquire(t *testing.T) {
 	var said []Refusal
@@ -13,46 +17,46 @@ func TestAcquire(t *testing.T) {
 		n    int64
 		want bool
 	}{
-		{uid: 1000, n: 4, want: true},
-		{uid: 1000, n: 1, want: false}, // its own limit
-		{uid: 1001, n: 3, want: true},
-		{uid: 1002, n: 2, want: false}, // the reserve
-		{uid: 1002, n: 1, want: true},
-		{uid: 1003, n: 1, want: false},
+		{uid: anna, n: 4, want: true},
+		{uid: anna, n: 1, want: false}, // its own limit
+		{uid: anna + 1, n: 3, want: true},
+		{uid: anna + 2, n: 2, want: false}, // the reserve
+		{uid: anna + 2, n: 1, want: true},
+		{uid: anna + 3, n: 1, want: false},
 		{uid: 0, n: 2, want: true}, // root takes the reserve
 		{uid: 0, n: 1, want: false},
-		{uid: 1000, n: 1, want: false}, // again: not reported a second time
+		{uid: anna, n: 1, want: false}, // again: not reported a second time
 	} {
 		if got := p.Acquire(c.uid, c.n); got != c.want {
 			t.Errorf("step %d: uid %d takes %d: %v, want %v", i, c.uid, c.n, got, c.want)
 		}
 	}
-	if len(said) != 4 || said[0].UID != 1000 || said[0].Used != 4 || said[0].Budget != "things" {
+	if len(said) != 4 || said[0].UID != anna || said[0].Used != 4 || said[0].Budget != "things" {
 		t.Errorf("reported %+v", said)
 	}
 	s := p.State()
-	if s.Used != 10 || s.Refused != 5 || s.Users[0] != (User{1000, 4, 2}) {
+	if s.Used != 10 || s.Refused != 5 || s.Users[0] != (User{anna, 4, 2}) {
 		t.Errorf("state %+v", s)
 	}
-	for uid, n := range map[int]int64{1000: 4, 1001: 3, 1002: 1, 0: 2} {
+	for uid, n := range map[int]int64{anna: 4, anna + 1: 3, anna + 2: 1, 0: 2} {
 		p.Release(uid, n)
 	}
 	if p.Used() != 0 {
 		t.Errorf("%d left", p.Used())
 	}
-	if !p.Try(1000, 4) || p.Try(1000, 1) || p.State().Refused != 5 {
+	if !p.Try(anna, 4) || p.Try(anna, 1) || p.State().Refused != 5 {
 		t.Errorf("a try is no take, or is counted: %+v", p.State())
 	}
-	p.Release(1000, 4)
-	if p.Over(1000) || p.Of(1000) != 0 {
+	p.Release(anna, 4)
+	if p.Over(anna) || p.Of(anna) != 0 {
 		t.Error("who has nothing has too much")
 	}
 	before := p.State().Refused
-	p.Force(1000, 100)
-	if !p.Over(1000) || p.Of(1000) != 100 || p.State().Refused != before+1 {
+	p.Force(anna, 100)
+	if !p.Over(anna) || p.Of(anna) != 100 || p.State().Refused != before+1 {
 		t.Errorf("what was forced is not over the limit, or not counted: %+v", p.State())
 	}
-	if p.Acquire(1000, 1) {
+	if p.Acquire(anna, 1) {
 		t.Error("a user over the limit took more")
 	}
 }

@@ -92,7 +92,7 @@ func runAlone(t *testing.T, run string, env ...string) (out string, err error) {
 	cmd.Stdout, cmd.Stderr = &text, &text
 	cmd.ExtraFiles = []*os.File{reportEnd}
 	cmd.SysProcAttr = namespaces()
-	cmd.SysProcAttr.Cloneflags &= unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUSER
+	cmd.SysProcAttr.Cloneflags &= unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWUSER
 	runtime.LockOSThread() // pid 1 dies with the thread that started it
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {

@@ -19,7 +19,8 @@ static struct ttmon_host *host_of(struct state *s) { return &s->ledger->host; }
 
 /* ---- Queues ----------------------------------------------------------------- */
 
-enum { QUEUES = 64, ID_UNKNOWN = UINT32_MAX };
+enum { QUEUES = 64 };
+#define ID_UNKNOWN UINT32_MAX /* in the enum it would make QUEUES unsigned */
 
 /* A command queue of a mesh of chips. Calls are counted when they begin and when
  * they return: between the two it is not known whether tt-metal has the work yet,

@@ -31,17 +31,25 @@ type watched struct {
 	top, fleet *pane
 }
 
-// watch starts all of it, and waits until every view shows devices that are well.
-func watch(t *testing.T) *watched {
+// startSim starts a simulated host. Where this user may not have one the test is skipped.
+func startSim(t *testing.T, o sim.Options) *sim.Host {
 	t.Helper()
-	programs.Depend(t)
-	h, err := sim.Start(sim.Options{Boards: faults.Boards, Frozen: true, UMDDump: true, Exe: filepath.Join(bin, "ttmon-sim")})
+	o.Exe = filepath.Join(bin, "ttmon-sim")
+	h, err := sim.Start(o)
 	if no, ok := errors.AsType[*sim.NoPrivilegeError](err); ok {
 		t.Skipf("a simulated host needs %s, which is missing here", no.Missing)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	return h
+}
+
+// watch starts all of it, and waits until every view shows devices that are well.
+func watch(t *testing.T) *watched {
+	t.Helper()
+	programs.Depend(t)
+	h := startSim(t, sim.Options{Boards: faults.Boards, Frozen: true, UMDDump: true})
 	t.Cleanup(func() {
 		if err := h.Close(); err != nil {
 			t.Errorf("closing the simulated host: %v", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/ttmon/ttmon/internal/e2e/programs"
 	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/sim"
 	"github.com/ttmon/ttmon/internal/view/tui/picture"
 )
 
@@ -412,9 +413,7 @@ func TestCapture(t *testing.T) {
 // TestKeepsRuns: while ttmon top is open, and no ttmon-server runs, the programs at
 // devices are kept as runs, which ttmon runs lists.
 func TestKeepsRuns(t *testing.T) {
-	if _, err := os.Stat("/dev/fuse"); err != nil {
-		t.Skipf("no FUSE, so no simulated host: %v", err)
-	}
+	startSim(t, sim.Options{Boards: "n300"}).Close() // only whether there can be one
 	p := open(t)
 	home := p.ask("#{pane_current_path}")
 	p.typ("ttmon-sim --boards n300,p150a -- sh -i")

@@ -92,6 +92,7 @@ func runMesh(t *testing.T, python string, d *umd.Descriptor, shape []int) (r mes
 	if uid := os.Geteuid(); uid != 0 {
 		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}} // or no file can be made
 	}
 	out, err := cmd.CombinedOutput()
 	for line := range strings.Lines(string(out)) {

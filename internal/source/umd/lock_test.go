@@ -181,6 +181,7 @@ func TestLocksDenied(t *testing.T) {
 	if err != nil || len(locks) != 1 || locks[0].Held.Status != model.Denied || locks[0].Held.Why == "" {
 		t.Errorf("%+v, %v", locks, err)
 	}
+	t.Cleanup(func() { _ = os.Chmod(filepath.Dir(path), 0o755) }) // or it could not be removed
 	if err := os.Chmod(filepath.Dir(path), 0); err == nil {
 		if locks, err := Locks(hostfs.At(dir), LockDir); !errors.Is(err, unix.EACCES) {
 			t.Errorf("a directory we may not read: %+v, %v", locks, err)
