@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,9 @@ import (
 // of its own; a container in it sees less and says so.
 func TestWholeHost(t *testing.T) {
 	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root may make a pid namespace")
+	}
 	simulator, ttmon := filepath.Join(bin, "ttmon-sim"), filepath.Join(bin, "ttmon")
 	const ghost = `"$1" metal -e "name ghost; open 77; alloc 77 dram 128M; die"; `
 	const inContainer = `unshare --pid --fork --mount sh -c 'mount -t proc proc /proc && exec "$1" stale' sh "$2"`

@@ -257,7 +257,13 @@ static uint64_t start_ticks(void)
 	char *p = strrchr(text, ')');
 	for (int field = 2; p && field < 22; field++)
 		p = strchr(p + 1, ' ');
-	return p ? strtoull(p + 1, NULL, 10) : 0;
+	if (!p)
+		return 0;
+	/* Not strtoull: newer C libraries make another symbol of it, which others lack. */
+	uint64_t ticks = 0;
+	while (*++p >= '0' && *p <= '9')
+		ticks = 10 * ticks + (uint64_t)(*p - '0');
+	return ticks;
 }
 
 static void fill_header(struct state *s, uint64_t ticks)
