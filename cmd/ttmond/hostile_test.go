@@ -302,13 +302,11 @@ func TestStopWithABrokenConfiguration(t *testing.T) {
 func TestStopWithoutAKeeper(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
-	self, err := os.ReadFile(program(t))
-	if err != nil {
-		t.Fatal(err)
-	}
 	copied := filepath.Join(h.dir, "ttmond")
-	if err := os.WriteFile(copied, self, 0o755); err != nil {
-		t.Fatal(err)
+	// By another process: a program that is open for writing cannot be executed, and
+	// processes that other tests start meanwhile inherit what is open in this one.
+	if out, err := exec.Command("cp", program(t), copied).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 	h.wrapper = []string{"sh", "-c", `shift; exec "$0" "$@"`, copied}
 	i := h.start()
