@@ -390,7 +390,7 @@ func TestOverflowNoticed(t *testing.T) {
 // changes.
 func TestReleaseFoundLater(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("needs root: a mount")
+		t.Skip("only root may mount")
 	}
 	s := newScene(t)
 	lib := install(t, "0.71.2")
@@ -398,7 +398,7 @@ func TestReleaseFoundLater(t *testing.T) {
 	a := s.start(metal.Options{}, "lib "+lib, "open 1", "alloc 1 dram 10")
 	b := s.start(metal.Options{}, "open 1", "alloc 1 dram 10")
 	if err := unix.Mount("tmpfs", filepath.Dir(site), "tmpfs", 0, ""); err != nil {
-		t.Skip("cannot mount:", err)
+		t.Fatal(err)
 	}
 	s.read()
 	if err := unix.Unmount(filepath.Dir(site), 0); err != nil {
