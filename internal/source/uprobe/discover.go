@@ -177,7 +177,6 @@ func (s *Source) watch(m mapping) {
 		s.markUnwatched(process, err)
 		return
 	}
-	s.remember(l)
 	s.findPython(process)
 	s.mu.Lock()
 	if s.libraries[id] != l { // the process has ended, and the library with it
@@ -197,6 +196,9 @@ func (s *Source) watch(m mapping) {
 	if failed != nil {
 		s.markUnwatched(process, failed)
 		return
+	}
+	if l.onHost {
+		s.remember(l.path)
 	}
 	s.announce(process, s.isLate(m, process, armed), child)
 }
@@ -275,11 +277,8 @@ func (s *Source) adopt(pid, parent uint32) {
 }
 
 // remember saves that a library is in use.
-func (s *Source) remember(l *library) {
-	if l.err != nil || !l.onHost {
-		return
-	}
-	if err := s.memory.add(l.path); err != nil {
+func (s *Source) remember(path string) {
+	if err := s.memory.add(path); err != nil {
 		s.log.Warn("cannot save the list of watched libraries", "err", err)
 	}
 }
