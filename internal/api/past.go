@@ -131,7 +131,11 @@ func (s *Server) changed(w unixhttp.Writer, r *unixhttp.Request) {
 		return
 	}
 	found, err := s.opt.Memory.Changed(r.Context(), start, end)
-	if err != nil {
+	switch {
+	case errors.Is(err, changed.ErrBusy):
+		fail(w, unixhttp.StatusTooManyRequests, "%v", err)
+		return
+	case err != nil:
 		fail(w, unixhttp.StatusServiceUnavailable, "%v", err)
 		return
 	}

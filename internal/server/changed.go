@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,9 +27,6 @@ const (
 	maxChanges        = 50
 	nameLabel         = "__name__"
 )
-
-// errBusy is returned while another question of the kind is answered.
-var errBusy = errors.New("another comparison is running; try again in a moment")
 
 // comparer finds what changed in a stretch of the history. One question is answered
 // at a time: each may read millions of samples.
@@ -87,7 +83,7 @@ func (c *comparer) find(ctx context.Context, from, to time.Time) (*changed.Answe
 	case c.slot <- struct{}{}:
 		defer func() { <-c.slot }()
 	default:
-		return nil, errBusy
+		return nil, changed.ErrBusy
 	}
 	w := changed.WindowOf(from, to)
 	q, err := c.from.Querier(w.Before.UnixMilli(), w.To.UnixMilli())

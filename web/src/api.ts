@@ -14,7 +14,7 @@ export const sessionOf = (): string => session;
 
 const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
 
-/** get retries once, a little later, while ttmond is busy. */
+/** get retries a little later, up to five times, while ttmond is busy. */
 export const get = async <T>(path: string, signal?: AbortSignal): Promise<T> => (await (await ask(path, signal)).json()) as T;
 
 /** file asks for something that is saved. */

@@ -5,7 +5,7 @@ import { get } from "./api";
 import { Chart, type ChartData } from "./chart";
 import { span } from "./figures";
 import type { Range } from "./range";
-import { state } from "./store";
+import { now, state } from "./store";
 import type { Event, RangeAnswer } from "./types";
 
 /** Refreshes with every step, and no oftener than it pays. */
@@ -56,7 +56,8 @@ export function dataOf(answer: RangeAnswer | null, metrics: string[], nameOf: (m
 /** The events of a time, and why they are not known. */
 export function useEvents(range: Range, bus: string): { events: Event[]; problem: string } {
   const [answer, setAnswer] = useState<{ events: Event[]; problem: string }>({ events: [], problem: "" });
-  const beat = range.moving ? Math.floor(range.end / 10) : 0;
+  // What happened at the end of a stretch that ends now may be told a little later.
+  const beat = range.moving || now() < range.end + 20 ? Math.floor(now() / 10) : 0;
   useEffect(() => {
     const stop = new AbortController();
     const q = new URLSearchParams({ since: new Date(range.start * 1000).toISOString(), limit: "500" });

@@ -56,8 +56,7 @@ func TestTaskWhichChip(t *testing.T) {
 	u := &user{tab: open(t, desk, n.url+"/")}
 	u.until("there is a time to compare with", `fetch("/api/v1/range?metric=temperature.asic&step=1s&start=" + new Date(Date.now() - 60000).toISOString()).then(r => r.json()).then(a => a.series.find(s => s.device === 17)?.values.filter(v => v !== null).length >= 20)`)
 	n.ctl("run", "name=train,devices=17,kind=metal,dram=2G")
-	u.says("train")
-	n.ctl("hang", "17")
+	n.ctl("hang", "17") // at once: the events shown begin ten seconds before
 	const row = `[...document.querySelectorAll(".troubles li")].find(e => e.querySelector(".name").textContent === "device 17")`
 	u.until("the first row says which, what, since when and for whom", `(() => { const e = document.querySelector(".troubles li"); return e === (`+row+`) && e.querySelector(".what").textContent.startsWith("hung") &&
 		/^\d+ (s|min)$/.test(e.querySelector(".held").textContent) && e.textContent.includes("heartbeat stopped") && e.querySelector(".who").textContent.includes("train"); })()`)

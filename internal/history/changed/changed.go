@@ -14,6 +14,7 @@ package changed
 
 import (
 	"cmp"
+	"errors"
 	"math"
 	"slices"
 	"time"
@@ -36,6 +37,9 @@ const (
 	minBefore  = 5 * time.Minute
 	beforeFold = 4
 )
+
+// ErrBusy is returned while another question of the kind is answered.
+var ErrBusy = errors.New("another comparison is running; try again in a moment")
 
 // Window is the stretch, and the time before it that it is compared with.
 type Window struct{ Before, From, To time.Time }
