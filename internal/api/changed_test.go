@@ -22,7 +22,7 @@ func TestChangedBusy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := serve(t, func(o *Options) {
-				o.Memory.Changed = func(context.Context, time.Time, time.Time) (*changed.Answer, error) { return nil, c.err }
+				o.Past = Memory{Changed: func(context.Context, time.Time, time.Time) (*changed.Answer, error) { return nil, c.err }}.Calls()
 			})
 			if status, body := h.get("/v1/changed"); status != c.want || !strings.Contains(body, c.err.Error()) {
 				t.Errorf("status %d, want %d: %s", status, c.want, body)

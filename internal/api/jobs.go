@@ -12,7 +12,7 @@ import (
 
 // jobsOf lists jobs, by the parameters of runs. Where /proc hides processes a user
 // sees their own jobs only.
-func (s *Server) jobsOf(w unixhttp.Writer, r *unixhttp.Request) {
+func (s pastCalls) jobsOf(w unixhttp.Writer, r *unixhttp.Request) {
 	q, err := runs.ParseQuery(r.URL.Query())
 	if err != nil {
 		fail(w, unixhttp.StatusBadRequest, "%v", err)
@@ -21,9 +21,9 @@ func (s *Server) jobsOf(w unixhttp.Writer, r *unixhttp.Request) {
 	v := s.viewpoint(r)
 	q.Visible = func(uid int) bool { return !v.hides(model.Value(uid)) }
 	var list []runs.Run
-	if s.opt.Memory.Runs != nil {
+	if s.Memory.Runs != nil {
 		// Of all users: whose a job is depends on who else claims it.
-		if list, _, err = s.opt.Memory.Runs(runs.Query{Jobs: true, Since: q.Since, Until: q.Until}); err != nil {
+		if list, _, err = s.Memory.Runs(runs.Query{Jobs: true, Since: q.Since, Until: q.Until}); err != nil {
 			fail(w, unixhttp.StatusInternalServerError, "%v", err)
 			return
 		}
@@ -33,7 +33,7 @@ func (s *Server) jobsOf(w unixhttp.Writer, r *unixhttp.Request) {
 	if snap != nil {
 		out.Time = snap.Time.UTC()
 	}
-	for _, j := range jobs.Find(s.opt.Memory.Jobs(jobs.Query{Since: q.Since}), list, &q) {
+	for _, j := range jobs.Find(s.Memory.Jobs(jobs.Query{Since: q.Since}), list, &q) {
 		out.Jobs = append(out.Jobs, j.Now(snap))
 	}
 	runwords.PresentJobs(out.Jobs)

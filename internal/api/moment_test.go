@@ -15,13 +15,13 @@ import (
 func TestMoment(t *testing.T) {
 	shows := time.Date(2026, 11, 15, 12, 0, 1, 418_765_432, time.UTC)
 	h := serve(t, func(o *Options) {
-		o.Memory.Past = func(at time.Time) (time.Time, []byte, error) {
+		o.Past = Memory{Past: func(at time.Time) (time.Time, []byte, error) {
 			s := &model.Snapshot{Time: shows.Add(-time.Second), Host: model.Host{Name: "before"}}
 			if !at.Before(shows) {
 				s = &model.Snapshot{Time: shows, Host: model.Host{Name: "shows"}}
 			}
 			return s.Time, wire.Append(nil, s), nil
-		}
+		}}.Calls()
 	})
 	for at, want := range map[string]string{
 		"2026-11-15T12:00:01.418Z":       "shows",

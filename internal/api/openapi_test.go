@@ -81,7 +81,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 			l := runs.PeakLine{Line: runs.Line{Pool: "dram", File: "model.py", Line: 88}, AtPeak: 1 << 30, Allocs: 1}
 			return LinesOf{runs.ProcessLines{Schema: runs.LinesSchema, Lines: []runs.PeakLine{l}}, os.Geteuid()}, id.PID == 7
 		}
-		o.Memory = Memory{
+		o.Past = Memory{
 			Events: func() EventLog { return log },
 			Held:   changes,
 			Past:   func(time.Time) (time.Time, []byte, error) { return snap.Time, wire.Append(nil, snap), nil },
@@ -99,7 +99,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 			Range: func(_ context.Context, _ string, start, _ time.Time, _ time.Duration) ([]Series, error) {
 				return []Series{{Labels: map[string]string{"pci": "0000:01:00.0", "device": "0"}, Times: []int64{start.UnixMilli()}, Values: []float64{1}}}, nil
 			},
-		}
+		}.Calls()
 	})
 	h.feed.Publish(snap)
 	query := map[string]string{

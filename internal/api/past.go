@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/ttmon/ttmon/internal/history/changed"
 	"github.com/ttmon/ttmon/internal/history/held"
 	"github.com/ttmon/ttmon/internal/jobs"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/unixhttp"
 	"github.com/ttmon/ttmon/internal/wire"
@@ -49,14 +51,64 @@ type EventLog interface {
 	More() <-chan struct{}
 }
 
-func (s *Server) remembered(mux *unixhttp.Mux) {
-	m := s.opt.Memory
-	if s.opt.Elsewhere != "" {
-		for _, call := range []string{"/v1/events", "/v1/past", "/v1/past/span", "/v1/range", "/v1/changed", "/v1/jobs", "/v1/runs", "/v1/alerts", "/v1/processes/{pid}/history", "/prometheus/"} {
-			mux.HandleFunc(call, func(w unixhttp.Writer, _ *unixhttp.Request) { fail(w, unixhttp.StatusGone, "%s", s.opt.Elsewhere) })
+// Past are the calls about what is remembered. A program without any links nothing
+// that only they need.
+type Past struct {
+	calls    []string // without parameters
+	handle   func(*Server, *unixhttp.Mux)
+	snapshot func(time.Time) (*model.Snapshot, error) // nil: none is kept
+}
+
+// Calls are those that m can answer.
+func (m Memory) Calls() *Past {
+	p := &Past{handle: m.handle}
+	for _, c := range []struct {
+		there bool
+		call  string
+	}{
+		{m.Events != nil, "/v1/events"},
+		{m.Past != nil, "/v1/past"},
+		{m.Range != nil, "/v1/range"},
+		{m.Changed != nil, "/v1/changed"},
+		{m.Jobs != nil, "/v1/jobs"},
+		{m.Runs != nil, "/v1/runs"},
+		{m.Runs != nil, "/v1/runs/compare"},
+		{m.Alerts != nil, "/v1/alerts"},
+		{m.Prometheus != nil, "/prometheus/api/v1/query"},
+	} {
+		if c.there {
+			p.calls = append(p.calls, c.call)
 		}
-		return
 	}
+	if m.Past != nil {
+		p.snapshot = m.snapshot
+	}
+	return p
+}
+
+// snapshot is the one that held at a time.
+func (m Memory) snapshot(at time.Time) (*model.Snapshot, error) {
+	_, body, err := m.Past(at)
+	if err != nil {
+		return nil, err
+	}
+	snap, err := wire.Decode(body)
+	if err != nil {
+		return nil, fmt.Errorf("the snapshot of %s %w: %w", at.Format(time.RFC3339), errDamaged, err)
+	}
+	return snap, nil
+}
+
+var errDamaged = errors.New("is damaged")
+
+// pastCalls answers from what is remembered.
+type pastCalls struct {
+	*Server
+	Memory
+}
+
+func (m Memory) handle(server *Server, mux *unixhttp.Mux) {
+	s := pastCalls{server, m}
 	if m.Events != nil {
 		mux.HandleFunc("GET /v1/events", s.events)
 	}
@@ -88,8 +140,22 @@ func (s *Server) remembered(mux *unixhttp.Mux) {
 	}
 }
 
+// handlePast has the calls about the past answered, if only by where to ask.
+func (s *Server) handlePast(mux *unixhttp.Mux) {
+	if s.opt.Past != nil {
+		s.opt.Past.handle(s, mux)
+		return
+	}
+	if s.opt.Elsewhere == "" {
+		return
+	}
+	for _, call := range []string{"/v1/events", "/v1/past", "/v1/past/span", "/v1/range", "/v1/changed", "/v1/jobs", "/v1/runs", "/v1/alerts", "/v1/processes/{pid}/history", "/prometheus/"} {
+		mux.HandleFunc(call, func(w unixhttp.Writer, _ *unixhttp.Request) { fail(w, unixhttp.StatusGone, "%s", s.opt.Elsewhere) })
+	}
+}
+
 // past answers with a snapshot of another time.
-func (s *Server) past(w unixhttp.Writer, r *unixhttp.Request) {
+func (s pastCalls) past(w unixhttp.Writer, r *unixhttp.Request) {
 	at, err := parseMoment(r.URL.Query())
 	switch {
 	case err != nil:
@@ -99,7 +165,7 @@ func (s *Server) past(w unixhttp.Writer, r *unixhttp.Request) {
 		fail(w, unixhttp.StatusBadRequest, "at: which time? For example 2026-11-15T08:30:00Z")
 		return
 	}
-	_, body, err := s.opt.Memory.Past(at)
+	_, body, err := s.Memory.Past(at)
 	if err != nil {
 		fail(w, unixhttp.StatusNotFound, "%v", err)
 		return
@@ -117,7 +183,7 @@ func (s *Server) past(w unixhttp.Writer, r *unixhttp.Request) {
 }
 
 // changed answers with the series that changed in a stretch of time.
-func (s *Server) changed(w unixhttp.Writer, r *unixhttp.Request) {
+func (s pastCalls) changed(w unixhttp.Writer, r *unixhttp.Request) {
 	start, end, err := parsePeriod(r.URL.Query(), s.opt.Now())
 	switch length := end.Sub(start); {
 	case err != nil:
@@ -130,7 +196,7 @@ func (s *Server) changed(w unixhttp.Writer, r *unixhttp.Request) {
 		fail(w, unixhttp.StatusBadRequest, "start: a stretch has a second at least")
 		return
 	}
-	found, err := s.opt.Memory.Changed(r.Context(), start, end)
+	found, err := s.Memory.Changed(r.Context(), start, end)
 	switch {
 	case errors.Is(err, changed.ErrBusy):
 		fail(w, unixhttp.StatusTooManyRequests, "%v", err)
@@ -143,22 +209,22 @@ func (s *Server) changed(w unixhttp.Writer, r *unixhttp.Request) {
 }
 
 // span tells how far back /v1/past reaches; null where nothing is kept yet.
-func (s *Server) span(w unixhttp.Writer, _ *unixhttp.Request) {
+func (s pastCalls) span(w unixhttp.Writer, _ *unixhttp.Request) {
 	out := map[string]any{"schema": "ttmon.span/1", "oldest": nil, "newest": nil}
-	if oldest, newest := s.opt.Memory.Span(); !oldest.IsZero() {
+	if oldest, newest := s.Memory.Span(); !oldest.IsZero() {
 		out["oldest"], out["newest"] = oldest.UTC(), newest.UTC()
 	}
 	answer(w, unixhttp.StatusOK, out)
 }
 
 // events lists what happened; with follow it continues as server-sent events.
-func (s *Server) events(w unixhttp.Writer, r *unixhttp.Request) {
+func (s pastCalls) events(w unixhttp.Writer, r *unixhttp.Request) {
 	q, err := parseEventQuery(r)
 	if err != nil {
 		fail(w, unixhttp.StatusBadRequest, "%v", err)
 		return
 	}
-	log := s.opt.Memory.Events()
+	log := s.Memory.Events()
 	if log == nil {
 		fail(w, unixhttp.StatusServiceUnavailable, "the event log is being opened; try again")
 		return

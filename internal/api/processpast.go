@@ -48,7 +48,7 @@ type heldBytes struct {
 }
 
 // processPast answers with the memory of a process over time.
-func (s *Server) processPast(w unixhttp.Writer, r *unixhttp.Request) {
+func (s pastCalls) processPast(w unixhttp.Writer, r *unixhttp.Request) {
 	pid, err := strconv.Atoi(r.PathValue("pid"))
 	if err != nil {
 		fail(w, unixhttp.StatusBadRequest, "%q is not a pid", r.PathValue("pid"))
@@ -70,14 +70,14 @@ func (s *Server) processPast(w unixhttp.Writer, r *unixhttp.Request) {
 }
 
 // pastOf joins the changes that are known and, before those, the moments.
-func (s *Server) pastOf(r *unixhttp.Request, pid int, ticks uint64, start, end time.Time, points int) pastAnswer {
+func (s pastCalls) pastOf(r *unixhttp.Request, pid int, ticks uint64, start, end time.Time, points int) pastAnswer {
 	out := pastAnswer{Schema: "ttmon.process-history/1", PID: pid, Points: []moment{}}
 	until := end
 	var changes []held.Point
-	if s.opt.Memory.Held != nil {
+	if s.Memory.Held != nil {
 		var since time.Time
 		var step time.Duration
-		changes, since, step = s.opt.Memory.Held(r.Context(), pid, ticks, start, end, points)
+		changes, since, step = s.Memory.Held(r.Context(), pid, ticks, start, end, points)
 		if !since.IsZero() {
 			since = since.UTC()
 			out.Since, out.Step = &since, step.Seconds()
@@ -98,12 +98,12 @@ func (s *Server) pastOf(r *unixhttp.Request, pid int, ticks uint64, start, end t
 
 // moments reads what a process had from the snapshots that are kept between two
 // times.
-func (s *Server) moments(r *unixhttp.Request, pid int, ticks uint64, start, end time.Time, points int) []moment {
+func (s pastCalls) moments(r *unixhttp.Request, pid int, ticks uint64, start, end time.Time, points int) []moment {
 	list := []moment{}
 	var last time.Time
 	for i := range points {
 		at := start.Add(end.Sub(start) * time.Duration(i) / time.Duration(max(points-1, 1)))
-		when, body, err := s.opt.Memory.Past(at)
+		when, body, err := s.Memory.Past(at)
 		if err != nil || when.Equal(last) || when.Before(start.Add(-time.Minute)) || when.After(end) || r.Context().Err() != nil {
 			continue
 		}

@@ -36,11 +36,10 @@ func TestProcessPast(t *testing.T) {
 		return list, since, step
 	}
 	h := serve(t, func(o *Options) {
-		o.Memory.Held = changes
-		o.Memory.Past = func(at time.Time) (time.Time, []byte, error) {
+		o.Past = Memory{Held: changes, Past: func(at time.Time) (time.Time, []byte, error) {
 			at = at.Truncate(10 * time.Second)
 			return at, wire.Append(nil, host(at, 9)), nil
-		}
+		}}.Calls()
 	})
 	for name, c := range map[string]struct {
 		minutes int

@@ -13,7 +13,7 @@ import (
 
 // runsOf lists runs. Where /proc hides processes a user sees their own runs
 // only, and not by whom devices were shared.
-func (s *Server) runsOf(w unixhttp.Writer, r *unixhttp.Request) {
+func (s pastCalls) runsOf(w unixhttp.Writer, r *unixhttp.Request) {
 	q, err := runs.ParseQuery(r.URL.Query())
 	if err != nil {
 		fail(w, unixhttp.StatusBadRequest, "%v", err)
@@ -22,7 +22,7 @@ func (s *Server) runsOf(w unixhttp.Writer, r *unixhttp.Request) {
 	v := s.viewpoint(r)
 	hides := func(uid int) bool { return v.hides(model.Value(uid)) }
 	q.Visible = func(uid int) bool { return !hides(uid) }
-	list, more, err := s.opt.Memory.Runs(q)
+	list, more, err := s.Memory.Runs(q)
 	if err != nil {
 		fail(w, unixhttp.StatusInternalServerError, "%v", err)
 		return
@@ -72,11 +72,11 @@ func present(list []runs.Run, hides func(uid int) bool) {
 
 // compareRuns says how a run (?run=) differs from another (?with=), or from the
 // usual ones of the same command.
-func (s *Server) compareRuns(w unixhttp.Writer, r *unixhttp.Request) {
+func (s pastCalls) compareRuns(w unixhttp.Writer, r *unixhttp.Request) {
 	v := s.viewpoint(r)
 	find := func(q runs.Query) ([]runs.Run, error) {
 		q.Visible = func(uid int) bool { return !v.hides(model.Value(uid)) }
-		list, _, err := s.opt.Memory.Runs(q)
+		list, _, err := s.Memory.Runs(q)
 		return list, err
 	}
 	one := func(param string) (*runs.Run, bool) {

@@ -118,7 +118,6 @@ func (s *Server) version(w unixhttp.Writer, _ *unixhttp.Request) {
 		"/v1/snapshot", "/v1/watch", "/v1/processes", "/v1/processes/PID/buffers", "/v1/processes/PID/blocks", "/v1/allocations", "/v1/programs", "/v1/leaks", "/v1/stale",
 		"/v1/dump", "/v1/dumps", "/v1/health", "/v1/version",
 	}
-	m := s.opt.Memory
 	for _, c := range []struct {
 		there bool
 		call  string
@@ -126,19 +125,13 @@ func (s *Server) version(w unixhttp.Writer, _ *unixhttp.Request) {
 		{s.opt.Topology != nil, "/v1/topology"},
 		{s.opt.Stream != nil, stream.Path},
 		{s.opt.Failures != nil || s.opt.Upstream != nil && s.opt.Upstream() != nil, "/v1/failures"},
-		{m.Events != nil, "/v1/events"},
-		{m.Past != nil, "/v1/past"},
-		{m.Range != nil, "/v1/range"},
-		{m.Changed != nil, "/v1/changed"},
-		{m.Jobs != nil, "/v1/jobs"},
-		{m.Runs != nil, "/v1/runs"},
-		{m.Runs != nil, "/v1/runs/compare"},
-		{m.Alerts != nil, "/v1/alerts"},
-		{m.Prometheus != nil, "/prometheus/api/v1/query"},
 	} {
 		if c.there {
 			calls = append(calls, c.call)
 		}
+	}
+	if s.opt.Past != nil {
+		calls = append(calls, s.opt.Past.calls...)
 	}
 	answer(w, unixhttp.StatusOK, map[string]any{
 		"name": s.opt.Name, "version": s.opt.Version, "api": []string{"v1"},

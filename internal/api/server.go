@@ -61,7 +61,8 @@ type Options struct {
 	// Programs begins to send the programs that run on the chips of the processes
 	// that allow permits; uid is -1 where it is not known. nil: none are watched.
 	Programs func(allow func(pid, uid int) bool) Programs
-	Memory   Memory
+	// Past are the calls about what is remembered; nil: nothing is.
+	Past *Past
 	// Now is the current time; nil: the clock's. A recording has its own.
 	Now func() time.Time
 	// Key is a ticket that is good as often as it is given, for the user that
@@ -261,7 +262,7 @@ func (s *Server) handler() unixhttp.Handler {
 	if s.opt.Stream != nil {
 		mux.HandleFunc("GET /v1/stream", s.stream)
 	}
-	s.remembered(mux)
+	s.handlePast(mux)
 	mux.HandleFunc("/", func(w unixhttp.Writer, r *unixhttp.Request) {
 		if r.Method != "GET" && r.Method != "HEAD" {
 			fail(w, unixhttp.StatusMethodNotAllowed, "%s takes no %s; see /v1/version", r.URL.Path, r.Method)

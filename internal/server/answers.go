@@ -22,7 +22,7 @@ const Name = "ttmon-server"
 func (s *Server) newAPI() *api.Server {
 	o := api.Options{
 		Name: Name, Feed: &s.feed, Ledger: ledger.New(ledger.Options{}), Version: version.Version, Log: s.log,
-		Hiding: s.hiding, Interval: s.interval, Memory: s.memory(), Health: s.health, Address: s.pageAddress, Beside: s.cfg.Fleet.calls(),
+		Hiding: s.hiding, Interval: s.interval, Past: s.past(), Health: s.health, Address: s.pageAddress, Beside: s.cfg.Fleet.calls(),
 		Dump:  func(string, int, bool) string { return "" },
 		Dumps: func() []api.Dump { return nil },
 	}
@@ -33,10 +33,10 @@ func (s *Server) newAPI() *api.Server {
 	return api.New(o)
 }
 
-// memory is what the API answers about the past.
-func (s *Server) memory() api.Memory {
+// past is what the API answers about the past.
+func (s *Server) past() *api.Past {
 	if s.archive == nil {
-		return api.Memory{}
+		return nil
 	}
 	m := api.Memory{Events: s.archive.eventLog, Past: s.archive.at, Span: s.archive.span, Held: s.archive.held, Range: s.archive.ranges(), Changed: newComparer(s.archive).find, Jobs: s.jobs.Find, Runs: s.runs.Find}
 	o := promapi.Options{Queryable: s.archive, User: func(r *http.Request) int { return api.UserOf(r.Context()) }, Lookback: s.archive.lookback, Version: version.Version}
@@ -45,7 +45,7 @@ func (s *Server) memory() api.Memory {
 		o.Rules, o.Alerts = s.alerts.PrometheusRules, s.alerts.PrometheusAlerts
 	}
 	m.Prometheus = nethttp.Below(promapi.New(o))
-	return m
+	return m.Calls()
 }
 
 // health adds to the health of the API what the rest of the server knows.

@@ -184,7 +184,7 @@ func (r *replayed) routes() http.Handler {
 		Now:      func() time.Time { return r.player.Status().Pos },
 		// What lies between the boards is not recorded, and this host may be another.
 		Topology: func(s *model.Snapshot) *model.Topology { return collect.Topology(hostfs.At(r.empty), s) },
-		Memory: api.Memory{
+		Past: api.Memory{
 			Range:  r.charts.ranges,
 			Events: func() api.EventLog { return r.events },
 			Past:   r.at,
@@ -192,7 +192,7 @@ func (r *replayed) routes() http.Handler {
 				st := r.player.Status()
 				return st.First, st.Last
 			},
-		},
+		}.Calls(),
 	})
 	mux := http.NewServeMux()
 	mux.Handle("/api/v1/", http.StripPrefix("/api", nethttp.Handler(server.Handler())))
