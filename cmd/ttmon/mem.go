@@ -131,7 +131,10 @@ func (m *memCmd) run() error {
 	if err := host.Absence(first); err != nil {
 		return err
 	}
-	if _, err := selection.Selection(m.ids).From(first); err != nil {
+	switch _, err := selection.Selection(m.ids).From(first); {
+	case err != nil && len(m.devices) > 0: // in top and dmon it is a time
+		return exit.Usage("%w; -d selects devices, -r sets the time between updates", err)
+	case err != nil:
 		return err
 	}
 	src.Source = &primed{Source: src.Source, first: first}
