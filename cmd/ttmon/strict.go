@@ -144,13 +144,13 @@ const (
 	useSelect = "ttmon dmon and ttmon pmon choose columns with -s"
 )
 
-// settings are flags by which nvidia-smi changes a board.
+// settings are flags by which nvidia-smi or tt-smi changes a board.
 var settings = lazy.Value[map[string]string]{New: func() map[string]string {
 	return map[string]string{
 		"-pm": "the persistence mode", "-pl": "the power limit", "-ac": "application clocks", "-rac": "application clocks",
 		"-lgc": "the clocks", "-rgc": "the clocks", "-lmc": "the memory clocks", "-rmc": "the memory clocks",
 		"-mig": "the partitions", "-gtt": "the target temperature", "-am": "the accounting mode", "-caa": "the accounting",
-		"-lc": "the clocks", "-cc": "the CUDA clocks", "-dm": "the driver model", "-fdm": "the driver model", "-e": "the ECC mode",
+		"-lc": "the clocks", "-cc": "the CUDA clocks", "-dm": "the driver model", "-fdm": "the driver model", "-e": "the ECC mode", "-g": "how tt-smi resets boards",
 	}
 }}
 
