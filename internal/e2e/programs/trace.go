@@ -12,7 +12,7 @@ import (
 
 // ErrNoTraceProcessor: Perfetto's trace_processor, or node, which runs it, is not
 // there.
-var ErrNoTraceProcessor = errors.New("neither node nor the page of Perfetto may be missing: tools/setup test installs the page")
+var ErrNoTraceProcessor = errors.New("trace_processor needs node and the page of Perfetto: tools/setup test installs both")
 
 // QueryTrace asks Perfetto's own trace_processor about a trace, in SQL: as
 // WebAssembly, which is part of Perfetto's page. It returns the rows of each answer.
