@@ -196,10 +196,11 @@ function Fresh(p: { s: State; bar: () => void }) {
     );
   }
   const time = s.snap ? clock(new Date(s.snap.time)) : "";
+  const link = isStale(s) ? "lost" : s.link;
   return (
-    <span class={"fresh " + s.link} role="status">
+    <span class={"fresh " + link} role="status">
       <i aria-hidden="true" />
-      {s.link === "live" && !isStale(s) ? (s.recording ? "recording" : "live") : s.link === "connecting" ? "connecting" : "lost"} <time>{time}</time>
+      {link === "live" && s.recording ? "recording" : link} <time>{time}</time>
       {!s.recording && (
         <button onClick={p.bar} aria-label="Look back in time" title="look back in time">
           ◷<span class="word"> look back</span>
@@ -297,14 +298,16 @@ function TroubleRow(p: { t: T; s: State }) {
       <b class="what">
         {t.what}
         {t.alerts.length > 0 && (
-          <span role="img" aria-label={"alert " + t.alerts.join(", ")} title={t.alerts.join(", ")}>
-            {" "}
-            🔔
+          <span role="img" class="bell" aria-label={"alert " + t.alerts.join(", ")} title={t.alerts.join(", ")}>
+            {/* drawn: not every host has a font with emoji */}
+            <svg viewBox="0 0 16 16" aria-hidden="true">
+              <path d="M8 1a5 5 0 0 0-5 5v3l-1.5 3h13L13 9V6a5 5 0 0 0-5-5zM6 13a2 2 0 0 0 4 0z" />
+            </svg>
           </span>
         )}
       </b>
       <span class="held">{t.since ? <A to={around(t.since)} title={`what else happened then: since ${moment(t.since)}`}>{t.held}</A> : t.held}</span>
-      <span class="facts">{t.facts}</span>
+      <span class="evidence">{t.facts}</span>
       <span class="who">{who}</span>
       <span class="do">{t.remedy && "→ " + t.remedy}</span>
     </li>

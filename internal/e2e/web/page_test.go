@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -177,6 +178,16 @@ func gone(t *testing.T, b *tab, n *node, pid string) {
 func away(t *testing.T, b *tab, n *node) {
 	b.visit(n.url + "/")
 	b.until("it is live", `document.querySelector(".fresh.live") !== null`)
+	frozen := n.server.Process
+	t.Cleanup(func() { _ = frozen.Signal(syscall.SIGCONT) })
+	if err := frozen.Signal(syscall.SIGSTOP); err != nil { // the connection stands, and nothing comes
+		t.Fatal(err)
+	}
+	b.until("mark, word and banner agree that it is lost", `document.querySelector(".fresh.lost")?.innerText.startsWith("lost") && document.querySelector(".banner.bad") !== null`)
+	if err := frozen.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	b.until("it is live after that", `document.querySelector(".fresh.live") !== null && document.querySelector(".banner.bad") === null`)
 	listen := strings.TrimPrefix(n.url, "http://")
 	n.stop()
 	b.until("what is old is greyed out", `document.querySelector(".shell.stale") !== null && getComputedStyle(document.querySelector("main")).opacity < 1`)
