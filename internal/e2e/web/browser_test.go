@@ -53,7 +53,10 @@ func browser(t testing.TB) context.Context {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
-		t.Skip("there is no chromium here: tools/setup test installs it")
+		path, err = exec.LookPath("google-chrome")
+	}
+	if err != nil {
+		t.Skip("there is no chromium or google-chrome here: tools/setup test installs it on Debian; on Ubuntu it is a snap")
 	}
 	chromium.once.Do(func() {
 		o := append(chromedp.DefaultExecAllocatorOptions[:],
