@@ -203,7 +203,7 @@ func blocks(t *testing.T, dir string, samples ...string) {
 }
 
 // Where sums are fresh they are what is asked for; where the rules are no longer
-// evaluated, or never were, the devices are.
+// evaluated, never were, or are those of another release, the devices are.
 func TestSumsThatAreNotFresh(t *testing.T) {
 	start := time.Now().Unix()
 	old := []int64{start - 200} // within the five minutes for which an engine returns it
@@ -224,13 +224,20 @@ func TestSumsThatAreNotFresh(t *testing.T) {
 			lines(now, `tenstorrent_core_power_watts{host=%q,device="0",pci="0"} %d`, host, watts),
 		)
 	}
+	version := sums.Version()
 	recorded := func(host string, watts int, at []int64) []string {
 		return slices.Concat(
 			lines(at, `host:tenstorrent_devices_in_condition:sum{host=%q,condition="ok"} 1`, host),
 			lines(at, `host:tenstorrent_core_power_watts:sum{host=%q} %d`, host, watts),
 			lines(at, `host:tenstorrent_core_power_watts:count{host=%q} 1`, host),
 			lines(at, `host:tenstorrent_devices:sum{host=%q} 1`, host),
+			lines(at, sums.Marker+`{host=%q,rules=%q} 1`, host, version),
 		)
+	}
+	older := func(host string, watts int) []string {
+		defer func(v string) { version = v }(version)
+		version = "of another release"
+		return recorded(host, watts, now)
 	}
 	for _, c := range []struct {
 		name    string
@@ -242,6 +249,8 @@ func TestSumsThatAreNotFresh(t *testing.T) {
 		{"rules for all", [][]string{raw("a", 10), raw("b", 20), recorded("a", 11, now), recorded("b", 21, now)}, map[string]float64{"a": 11, "b": 21}, true},
 		{"rules for one", [][]string{raw("a", 10), raw("b", 20), recorded("a", 11, now)}, map[string]float64{"a": 11, "b": 20}, true},
 		{"rules that stopped for one", [][]string{raw("a", 10), raw("b", 20), recorded("a", 11, now), recorded("b", 99, old)}, map[string]float64{"a": 11, "b": 20}, true},
+		{"rules of another release", [][]string{raw("a", 10), raw("b", 20), older("a", 99), older("b", 99)}, map[string]float64{"a": 10, "b": 20}, false},
+		{"rules of another release for one", [][]string{raw("a", 10), raw("b", 20), recorded("a", 11, now), older("b", 99)}, map[string]float64{"a": 11, "b": 20}, true},
 		{"rules that stopped", [][]string{raw("a", 10), raw("b", 20), recorded("a", 99, old), recorded("b", 99, old)}, map[string]float64{"a": 10, "b": 20}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -10,6 +10,8 @@ package sums
 
 import (
 	"fmt"
+	"hash/fnv"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -107,9 +109,22 @@ const maxAge = 2 * time.Minute
 // interval is how often the rules are evaluated.
 const interval = 30 * time.Second
 
-// Fresh are the hosts whose sums were recorded lately.
+// Fresh are the hosts whose sums were recorded lately, by these very rules: those of
+// another release may lack what is asked for.
 func Fresh(label string) string {
-	return fmt.Sprintf("count by (%s) (time() - timestamp(%s) < %d)", label, Hosts().Name(), int(maxAge.Seconds()))
+	return fmt.Sprintf("count by (%s) (time() - timestamp(%s{rules=%q}) < %d)", label, Marker, Version(), int(maxAge.Seconds()))
+}
+
+// Marker is recorded for each host after all sums, with the version of the rules.
+const Marker = "host:tenstorrent_sums:info"
+
+// Version identifies the rules: it changes with any of them.
+func Version() string {
+	h := fnv.New32a()
+	for _, s := range All() {
+		_, _ = io.WriteString(h, s.Name()+" "+s.Rule()+"\n")
+	}
+	return fmt.Sprintf("%08x", h.Sum32())
 }
 
 // Hosts is how many devices a host has.
@@ -206,7 +221,6 @@ func All() []Sum {
 	for _, name := range Coloured {
 		list = append(list, Field(name, "min"), Field(name, "max"))
 	}
-	// The last: rules are evaluated in order, so where it is fresh all are.
 	return append(list, Hosts())
 }
 
@@ -224,5 +238,7 @@ func RuleFile() []byte {
 	for _, s := range All() {
 		fmt.Fprintf(&b, "      - record: %s\n        expr: '%s'\n", s.Name(), strings.ReplaceAll(s.Rule(), "'", "''"))
 	}
+	// The last: rules are evaluated in order, so where it is fresh all are.
+	fmt.Fprintf(&b, "      - record: %s\n        expr: '%s'\n        labels: {rules: %q}\n", Marker, Hosts().Rule(), Version())
 	return []byte(b.String())
 }
