@@ -10,8 +10,7 @@ package sums
 
 import (
 	"fmt"
-	"hash/fnv"
-	"io"
+	"hash/crc32"
 	"slices"
 	"strings"
 	"time"
@@ -120,11 +119,11 @@ const Marker = "host:tenstorrent_sums:info"
 
 // Version identifies the rules: it changes with any of them.
 func Version() string {
-	h := fnv.New32a()
+	var rules strings.Builder
 	for _, s := range All() {
-		_, _ = io.WriteString(h, s.Name()+" "+s.Rule()+"\n")
+		rules.WriteString(s.Name() + " " + s.Rule() + "\n")
 	}
-	return fmt.Sprintf("%08x", h.Sum32())
+	return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(rules.String())))
 }
 
 // Hosts is how many devices a host has.
