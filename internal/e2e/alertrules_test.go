@@ -27,9 +27,9 @@ var (
 	offsets   = regexp.MustCompile(`\[[^]]*\]|offset +\w+`)
 )
 
-// quickRules is a file of the shipped rules with all their times made shorter.
+// quickRules is a file of the shipped rules with all their times so many times shorter.
 // What they ask for, and how they say it, is as shipped.
-func quickRules(t *testing.T) string {
+func quickRules(t *testing.T, quicker time.Duration) string {
 	t.Helper()
 	type rule struct {
 		Name        string `toml:"name"`
@@ -118,7 +118,7 @@ func TestEveryRule(t *testing.T) {
 	}
 	faults := simulatedFaults(before.Devices[0].TemperatureLimit.V, bus)
 	var r receiver
-	d := alerting(t, h, &r, quickRules(t))
+	d := alerting(t, h, &r, quickRules(t, quicker))
 	d.until("first figures", func(args ...string) result { return runIn(t, h, args...) }, func(s *model.Snapshot) bool {
 		return s.Device(5).HeartbeatAge.Known() // what moves is seen from the second sample on
 	})

@@ -432,7 +432,7 @@ func TestFailureAlert(t *testing.T) {
 	t.Parallel()
 	h := start(t, sim.Options{Boards: "p150a"})
 	var r receiver
-	d := alerting(t, h, &r, quickRules(t))
+	d := alerting(t, h, &r, quickRules(t, 15)) // it fails once: a busy machine must look within 20 s
 	f := playFailing(t, h, ttnn.Newest, true)
 	f.do(ttnn.Step{"do": "open", "mesh": []int{1, 1}})
 	d.awaitSeries("tenstorrent_allocation_failures_total", 1)
