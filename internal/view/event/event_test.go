@@ -44,6 +44,22 @@ func TestDetector(t *testing.T) {
 			[]string{"started: 182034 opened | python3 (182034) opened devices 0, 1"},
 		},
 		{
+			"devices not known yet",
+			func(a, b *model.Snapshot) {
+				a.Processes = a.Processes[1:]
+				b.Processes[0].Devices = []model.DeviceUse{{Device: model.NoDevice}}
+			},
+			[]string{"started: 182034 opened | python3 (182034) is there; which device it uses is not known"},
+		},
+		{
+			"devices known later than the process",
+			func(a, b *model.Snapshot) {
+				a.Processes[0].Devices = []model.DeviceUse{{Device: model.NoDevice}}
+				b.Processes[0].StartTime = b.Time.Add(-time.Second)
+			},
+			[]string{"started: 182034 started | python3 (182034) started on devices 0, 1"},
+		},
+		{
 			"gone",
 			func(a, b *model.Snapshot) { b.Processes = b.Processes[1:] },
 			[]string{"gone: 182034 gone | python3 (182034) is gone from devices 0, 1"},

@@ -35,7 +35,8 @@ func (c *comparison) processes() {
 			continue
 		}
 		seen[id] = true
-		if old[id] == nil {
+		// Which device a chip is behind may be known a little later than the process.
+		if before := old[id]; before == nil || list(before) == "" && list(p) != "" {
 			c.came(p)
 		}
 	}
@@ -60,7 +61,7 @@ func (c *comparison) came(p *model.Process) {
 	text := verb + " on " + list(p)
 	switch {
 	case list(p) == "":
-		text = "is there; " + elsewhere
+		text = "is there; which device it uses is not known"
 	case verb == "opened":
 		text = verb + " " + list(p)
 	}
