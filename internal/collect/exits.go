@@ -107,13 +107,17 @@ func (e *exits) exit(id model.ProcessID, at time.Time) model.Exit {
 	return x
 }
 
-// readStatuses asks the kernel for the status of processes that have exited. It is known
-// once the parent has waited for it, which may be later.
+// readStatuses looks which processes have exited since, and asks the kernel for their
+// status. It is known once the parent has waited for it, which may be later.
 func (e *exits) readStatuses() {
 	for i := range e.recent {
 		x := &e.recent[i]
 		if x.Status.Known() {
 			continue
+		}
+		if x.Alive { // a process that exits closes its devices first
+			now := e.exit(x.ID, x.Time)
+			x.Alive, x.Status = now.Alive, now.Status
 		}
 		if status, known := e.pidfds.status(x.ID); known {
 			x.Status, x.Alive = model.Value(status), false

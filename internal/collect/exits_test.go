@@ -52,6 +52,13 @@ func TestExits(t *testing.T) {
 	if !x[0].Alive || x[1].Alive || x[1].Status.Known() || x[2].Status != model.Value(9) || x[3].Alive || x[3].Status.Known() {
 		t.Errorf("%+v", x)
 	}
+	if err := os.RemoveAll(filepath.Join(dir, "proc", "1")); err != nil {
+		t.Fatal(err)
+	}
+	s = &model.Snapshot{Time: at.Add(time.Second)}
+	if e.add(s); len(s.Exits) != 4 || s.Exits[0].Alive || s.Exits[0].Status.Known() {
+		t.Errorf("of one that was still there when it had closed its devices: %+v", s.Exits)
+	}
 	s = &model.Snapshot{Time: at.Add(2 * exitsFor)}
 	if e.add(s); len(s.Exits) != 0 {
 		t.Errorf("%+v", s.Exits)

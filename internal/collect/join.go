@@ -6,6 +6,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/sorted"
 )
 
@@ -22,9 +23,7 @@ type join struct {
 	sets   []claim.Set
 	places map[uint64]place
 	idle   func(device int) bool // according to the driver no process has it open
-	// opensNot reports whether it is certain that a process does not have a
-	// device open.
-	opensNot func(model.ProcessID, int) bool
+	opens  func(id model.ProcessID, device int) proc.Hold
 
 	held   map[model.ProcessID][]holding
 	chosen map[model.ProcessID]model.Source
@@ -51,8 +50,8 @@ type holding struct {
 func newJoin(s *model.Snapshot, sets []claim.Set, places map[uint64]place) *join {
 	return &join{
 		snap: s, sets: sets, places: places, idle: func(int) bool { return false },
-		opensNot: func(model.ProcessID, int) bool { return false },
-		held:     map[model.ProcessID][]holding{}, chosen: map[model.ProcessID]model.Source{},
+		opens: func(model.ProcessID, int) proc.Hold { return proc.Holds },
+		held:  map[model.ProcessID][]holding{}, chosen: map[model.ProcessID]model.Source{},
 		silent: map[model.ProcessID]model.Doubt{}, silentOn: map[model.ProcessID][]claim.Silent{},
 		chips: map[chipAt]*account{}, strange: map[uint64]*account{},
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/ttmon/ttmon/internal/board"
 	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/proc"
 )
 
 // lab is a host with an n300 (chips 20 and 21, device 0), two n150s (30 on
@@ -134,7 +135,7 @@ func TestJoin(t *testing.T) {
 		processes []model.Process
 		sets      []claim.Set
 		idle      bool
-		opensNot  bool
+		opens     proc.Hold
 		want      map[int]string // by device
 	}{
 		{name: "no process, according to the driver", sets: []claim.Set{quiet}, idle: true, want: map[int]string{0: "ok 0", 1: "ok 0"}},
@@ -204,7 +205,7 @@ func TestJoin(t *testing.T) {
 			want: map[int]string{2: "ok 7 chip_inferred"},
 		},
 		{
-			name: "a mock run of a board's own chip", processes: []model.Process{runs(5)}, opensNot: true,
+			name: "a mock run of a board's own chip", processes: []model.Process{runs(5)}, opens: proc.HoldsNot,
 			sets: []claim.Set{shmSet(held(5, 30, 7))}, idle: true, want: map[int]string{1: "ok 0"},
 		},
 		{
@@ -253,8 +254,12 @@ func TestJoin(t *testing.T) {
 			want: map[int]string{1: "ok 11"},
 		},
 		{
-			name: "a liar without the device", processes: []model.Process{runs(5)}, opensNot: true, idle: true,
+			name: "a liar without the device", processes: []model.Process{runs(5)}, opens: proc.HoldsNot, idle: true,
 			sets: []claim.Set{quiet, says(model.FromSocket, reported(5, 2, 9))}, want: map[int]string{0: "ok 0", 1: "ok 0", 2: "ok 0"},
+		},
+		{
+			name: "perhaps a liar without the device", processes: []model.Process{runs(5)}, opens: proc.HoldUnknown, idle: true,
+			sets: []claim.Set{quiet, says(model.FromSocket, reported(5, 2, 9))}, want: map[int]string{0: "ok 0", 1: "ok ~9", 2: "ok 0"},
 		},
 		{
 			name: "a liar with more than there is", processes: []model.Process{runs(5, 1)},
@@ -266,7 +271,7 @@ func TestJoin(t *testing.T) {
 			s := lab(tt.processes...)
 			j := newJoin(s, tt.sets, at)
 			j.idle = func(int) bool { return tt.idle }
-			j.opensNot = func(model.ProcessID, int) bool { return tt.opensNot }
+			j.opens = func(model.ProcessID, int) proc.Hold { return tt.opens }
 			j.run()
 			for device, want := range tt.want {
 				if got := formatMemory(&s.Devices[device].Memory); got != want {

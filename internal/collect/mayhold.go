@@ -1,8 +1,10 @@
 package collect
 
 import (
+	"slices"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
 )
@@ -15,9 +17,12 @@ func (j *join) believe(h *holding, p *model.Process) {
 		return
 	}
 	d := &j.snap.Devices[h.at.device]
-	if !j.mayHold(p, d) {
+	switch j.hold(p, d) {
+	case proc.HoldsNot:
 		h.refused = true
 		return
+	case proc.HoldUnknown:
+		h.Held = unproven(h.Held)
 	}
 	limit := physical(d)
 	for pool := range h.Bytes {
@@ -27,18 +32,33 @@ func (j *join) believe(h *holding, p *model.Process) {
 	}
 }
 
-// mayHold reports whether a process can hold memory of a device: unless it is
-// certain that it does not have it open.
-func (j *join) mayHold(p *model.Process, d *model.Device) bool {
+// hold reports whether a process can hold memory of a device, which it can if it has
+// it open.
+func (j *join) hold(p *model.Process, d *model.Device) proc.Hold {
 	for i := range p.Devices {
 		if p.Devices[i].Device == d.Index {
-			return true
+			return proc.Holds
 		}
 	}
-	if p.State == model.Hidden {
-		return d.HiddenFDs > 0
+	switch {
+	case p.State != model.Hidden:
+		return j.opens(p.ID(), d.Index)
+	case d.HiddenFDs > 0:
+		return proc.Holds
+	default:
+		return proc.HoldsNot
 	}
-	return !j.opensNot(p.ID(), d.Index)
+}
+
+// unproven is the claim of a process that perhaps does not have the device open.
+func unproven(h *claim.Held) *claim.Held {
+	c := *h
+	c.Pools = nil
+	for pool := range c.Bytes {
+		c.Bytes[pool] = c.Bytes[pool].Doubted(model.Unsure)
+	}
+	c.Doubts = model.AddDoubts(slices.Clone(h.Doubts), model.Doubt{Kind: model.OpenUnproven, PID: h.Process.PID})
+	return &c
 }
 
 // openings remembers of processes that are not in the driver's list whether
@@ -55,24 +75,24 @@ type openingKey struct {
 }
 
 type opening struct {
-	certainlyNot bool
-	at           time.Time
-	used         bool
+	hold proc.Hold
+	at   time.Time
+	used bool
 }
 
 // openingAge is how long an answer stays valid.
 const openingAge = 5 * time.Second
 
-// opensNot reports whether it is certain that a process does not have a device open.
-func (o *openings) opensNot(id model.ProcessID, device int) bool {
+// opens reports whether a process has a device open.
+func (o *openings) opens(id model.ProcessID, device int) proc.Hold {
 	key := openingKey{id, device}
 	known, ok := o.known[key]
 	if !ok || time.Since(known.at) > openingAge {
-		known = opening{certainlyNot: o.processes.DoesNotHold(id.PID, device), at: time.Now()}
+		known = opening{hold: o.processes.HasOpen(id.PID, device), at: time.Now()}
 	}
 	known.used = true
 	o.known[key] = known
-	return known.certainlyNot
+	return known.hold
 }
 
 // forget drops answers that were not used since the last call.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/source/kmd"
 	"github.com/ttmon/ttmon/internal/source/shm"
 	"github.com/ttmon/ttmon/internal/source/umd"
@@ -45,7 +46,7 @@ func (c *Collector) joinMemory(s *model.Snapshot, sweep kmd.Sweep, sets []claim.
 	c.addProcessesWithoutDevice(s, sets)
 	j := newJoin(s, sets, c.chips.find(s, claimedChips(sets), c.openersNow))
 	j.idle = func(device int) bool { return notOpen(sweep, device) }
-	j.opensNot = c.openings.opensNot
+	j.opens = c.openings.opens
 	j.run()
 	c.numbers = j.numbers()
 	c.joinWork(j)
@@ -55,7 +56,8 @@ func (c *Collector) joinMemory(s *model.Snapshot, sweep kmd.Sweep, sets []claim.
 // joinWork joins what the sources say of programs.
 func (c *Collector) joinWork(j *join) {
 	w := workJoin{
-		work: &c.work, snap: j.snap, sets: j.sets, idle: j.idle, may: j.mayHold,
+		work: &c.work, snap: j.snap, sets: j.sets, idle: j.idle,
+		may: func(p *model.Process, d *model.Device) bool { return j.hold(p, d) != proc.HoldsNot },
 		place: func(chip uint64) (chipAt, bool) {
 			at, ok := j.places[chip]
 			return chipAt{at.device, at.slot}, ok && at.device != noPlace && at.slot < len(j.snap.Devices[at.device].Chips)

@@ -75,6 +75,8 @@ const (
 	// NotBelieved: it spoke for a device that it does not have open, or of
 	// more than the chip has. (Devices)
 	NotBelieved DoubtKind = "not_believed"
+	// OpenUnproven: whether it has the device open that it spoke for cannot be read.
+	OpenUnproven DoubtKind = "open_unproven"
 	// NumberUnknown: it spoke of a device number that is none of this host's. (Count: the number)
 	NumberUnknown DoubtKind = "number_unknown"
 )
@@ -203,7 +205,7 @@ const (
 func (k DoubtKind) Bound() Bound {
 	switch k {
 	case OtherThreads, GraphCapture, SlotMaybeAdopted, OwnerGuessed, ReportRejected, RequestUnknown, EventsLost,
-		TooFast, SlotsChanging:
+		TooFast, OpenUnproven, SlotsChanging:
 		return Unsure
 	case RecordsErased, SlotsFull, FigureImpossible, ReportLate, ReportOverLimit, NoticedLate, ChipUnknown, NotBelieved,
 		ProcessDenied, ProcessUnreadable, RegionUnreachable, OldRelease, TrackingDisabled, ShutOut, LayoutMismatch,

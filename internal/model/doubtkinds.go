@@ -6,7 +6,7 @@ func DoubtKinds() []DoubtKind {
 	return []DoubtKind{
 		OtherThreads, GraphCapture, SlotAdopted, SlotMaybeAdopted, OwnerGuessed, SlotShared, RecordsErased,
 		SlotsFull, FigureImpossible, ReportLate, ReportOverLimit, ReportRejected, NoticedLate, RequestUnknown, EventsLost, TooFast,
-		ChipUnknown, SourcesDisagree, NotBelieved, NumberUnknown, ProcessDenied, ProcessUnreadable,
+		ChipUnknown, SourcesDisagree, NotBelieved, OpenUnproven, NumberUnknown, ProcessDenied, ProcessUnreadable,
 		RegionUnreachable, NotTTMetal, LibraryUnseen, OldRelease, TrackingDisabled, ShutOut, LayoutMismatch, NotAttached,
 		OtherChipsOnly, AllocatorUnknown, TooManyBlocks, LibraryUnwatched, NothingKnown, SlotUnseen, SlotUnproven, SlotUndecided, SlotsChanging, SlotsOverflowed,
 		RegionDenied, RegionUnreadable, LayoutUnknown, RegionMisnamed, UsersHidden, UsersUnknown, ChipAmbiguous,

@@ -19,17 +19,34 @@ const (
 	noSuchProcess         // it has exited, or is a zombie
 )
 
-// DoesNotHold reports whether a process certainly does not hold a device,
-// neither opened nor inherited.
-func (r *Reader) DoesNotHold(pid, device int) bool {
+// Hold is whether a process holds a device, opened or inherited.
+type Hold int
+
+const (
+	Holds Hold = iota
+	HoldsNot
+	HoldUnknown   // its descriptors cannot be read
+	HeldUntilExit // perhaps: it has exited
+)
+
+// HasOpen reports whether a process holds a device.
+func (r *Reader) HasOpen(pid, device int) Hold {
 	proc, err := r.root.OpenDir("/proc")
 	if err != nil {
-		return false
+		return HoldUnknown
 	}
 	defer proc.Close()
 	r.descriptors.startSweep(r.root)
-	how, _ := r.checkHold(proc, pid, device)
-	return how == notHeld
+	switch how, _ := r.checkHold(proc, pid, device); how {
+	case notHeld:
+		return HoldsNot
+	case held, heldByMap:
+		return Holds
+	case noSuchProcess:
+		return HeldUntilExit
+	default:
+		return HoldUnknown
+	}
 }
 
 // MayHold reports whether a process has any device node open, or may have one

@@ -14,7 +14,7 @@ func Cure(d model.Doubt, from model.Origin) string {
 		return exactCure
 	case model.RegionDenied:
 		return rights(from, "CAP_DAC_READ_SEARCH")
-	case model.ProcessDenied, model.OwnerGuessed, model.SlotUnproven, model.HolderUnseen:
+	case model.ProcessDenied, model.OwnerGuessed, model.OpenUnproven, model.SlotUnproven, model.HolderUnseen:
 		return rights(from, "CAP_SYS_PTRACE")
 	case model.ProcessesDenied, model.ProcessesHidden:
 		if d.UID == 0 {

@@ -137,6 +137,8 @@ func aboutReports(d *model.Doubt) (string, bool) {
 			where = " on " + devices(d.Devices)
 		}
 		return "reports" + where + " are rejected: the device is not open there, or the chip has less", true
+	case model.OpenUnproven:
+		return "whether it has the device open cannot be read", true
 	case model.NumberUnknown:
 		return fmt.Sprintf("reports for device %d, which this host does not have", d.Count), true
 	}
