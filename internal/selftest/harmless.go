@@ -147,10 +147,18 @@ func (t *test) heartbeats(ctx context.Context, r *report.Report, before traces, 
 func hungRow(d *model.Device) report.Row {
 	out := row(report.Host, "state by ttmond", d.Index, agree(d.State == model.StateHung), "")
 	out.Ours, out.Witness, out.By = string(d.State), string(model.StateHung), "ttmond"
-	if d.State == model.StateOK && d.StateReason.Cause == model.HeartbeatUnseen {
-		out.Verdict, out.Note = report.Unknown, "the test was too short to see a heartbeat"
+	if heartUnseen(d) {
+		out.Verdict, out.Note = report.Unknown, tooShort
 	}
 	return out
+}
+
+const tooShort = "the test was too short to see a heartbeat"
+
+// heartUnseen reports whether a device counts as ok only because it was not observed
+// long enough to know better.
+func heartUnseen(d *model.Device) bool {
+	return d.State == model.StateOK && d.StateReason.Cause == model.HeartbeatUnseen
 }
 
 // beatRow judges three readings of a heartbeat: before the test, after it, and
@@ -163,6 +171,9 @@ func beatRow(d *model.Device, first, after, last string) report.Row {
 		out.Verdict = agree(d.State == model.StateOK)
 	case first == after: // it stood still all the time: not our doing
 		out.Witness, out.Verdict = "stands still", agree(d.State == model.StateHung)
+		if heartUnseen(d) {
+			out.Verdict, out.Note = report.Unknown, tooShort
+		}
 	default:
 		out.Witness, out.Verdict, out.Note = "stopped", report.Wrong, "the chip was alive when the test began"
 	}

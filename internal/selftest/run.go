@@ -250,7 +250,7 @@ func hungSince(own, theirs *model.Snapshot) map[int]bool {
 	for i := range own.Devices {
 		a, b := &own.Devices[i], theirs.Device(own.Devices[i].Index)
 		if b != nil && b.State == model.StateHung && b.StateReason.Cause == model.HeartbeatStopped &&
-			a.State == model.StateOK && a.StateReason.Cause == model.HeartbeatUnseen {
+			heartUnseen(a) {
 			out[a.Index] = true
 		}
 	}

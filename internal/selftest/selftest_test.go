@@ -252,17 +252,19 @@ func TestBeatRow(t *testing.T) {
 		first, after, last string
 		want               report.Verdict
 		witness            string
+		cause              model.Cause
 	}{
-		"alive":                        {model.StateOK, "10", "50", "65", report.Right, "beats"},
-		"alive, and ttmon says hung":   {model.StateHung, "10", "50", "65", report.Wrong, "beats"},
-		"still all the time":           {model.StateHung, "10", "10", "10", report.Right, "stands still"},
-		"still, and ttmon says ok":     {model.StateOK, "10", "10", "10", report.Wrong, "stands still"},
-		"stopped during the test":      {model.StateHung, "10", "50", "50", report.Wrong, "stopped"},
-		"not to be read after it":      {model.StateHung, "10", "50", "", report.Wrong, "stopped"},
-		"not to be read, then it beat": {model.StateOK, "10", "", "65", report.Right, "beats"},
+		"alive":                        {model.StateOK, "10", "50", "65", report.Right, "beats", ""},
+		"alive, and ttmon says hung":   {model.StateHung, "10", "50", "65", report.Wrong, "beats", ""},
+		"still all the time":           {model.StateHung, "10", "10", "10", report.Right, "stands still", ""},
+		"still, and ttmon says ok":     {model.StateOK, "10", "10", "10", report.Wrong, "stands still", ""},
+		"still, for too short a time":  {model.StateOK, "10", "10", "10", report.Unknown, "stands still", model.HeartbeatUnseen},
+		"stopped during the test":      {model.StateHung, "10", "50", "50", report.Wrong, "stopped", ""},
+		"not to be read after it":      {model.StateHung, "10", "50", "", report.Wrong, "stopped", ""},
+		"not to be read, then it beat": {model.StateOK, "10", "", "65", report.Right, "beats", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := beatRow(&model.Device{State: tt.state}, tt.first, tt.after, tt.last)
+			got := beatRow(&model.Device{State: tt.state, StateReason: model.StateReason{Cause: tt.cause}}, tt.first, tt.after, tt.last)
 			if got.Verdict != tt.want || got.Witness != tt.witness {
 				t.Errorf("%+v, want %s, %s", got, tt.want, tt.witness)
 			}
