@@ -18,9 +18,7 @@ import (
 func TestAllocatorsFromOutside(t *testing.T) {
 	h := start(t, sim.Options{Boards: "p150a"})
 	d := startDaemon(t, h, "--config", watchingFromTheStart(t))
-	if out := runIn(t, h, "mem", "-p", "1", "--daemon", d.api); strings.Contains(out.err, "not watched by this ttmond") {
-		t.Skip("the kernel does not let ttmond watch allocators")
-	}
+	d.mustWatch()
 	j := play(t, h, ttnn.Newest, true)
 	for _, s := range []ttnn.Step{
 		{"do": "open", "l1_small": 32768, "trace": 1 << 20},

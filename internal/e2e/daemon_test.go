@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -79,10 +80,17 @@ func (d *daemon) startServer(args ...string) {
 	}
 	d.t.Cleanup(func() {
 		cmd.Process.Signal(syscall.SIGTERM)
-		if err := cmd.Wait(); err != nil {
+		if err := cmd.Wait(); err != nil && !endedBySIGTERM(cmd) {
 			d.t.Errorf("ttmon-server: %v\n%s", err, log.String())
 		}
 	})
+}
+
+// endedBySIGTERM reports whether a server was ended before it could handle the signal:
+// the test was over, or skipped, before the server had begun.
+func endedBySIGTERM(cmd *exec.Cmd) bool {
+	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGTERM
 }
 
 // awaitSeries waits until the server's history has that many series of a metric.

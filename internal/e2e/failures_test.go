@@ -17,6 +17,7 @@ import (
 	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/sim"
@@ -40,6 +41,7 @@ func playFailing(t *testing.T, h *sim.Host, release string, run bool) *failing {
 // playFailingAs starts one of another user.
 func playFailingAs(t *testing.T, h *sim.Host, uid int, release string, run bool) *failing {
 	t.Helper()
+	hermetic.NeedOtherUsers(t)
 	dir := t.TempDir()
 	const right = "+dac_read_search,+dac_override"
 	id := fmt.Sprint(uid)
@@ -169,6 +171,8 @@ func (k *keeper) why(as func(args ...string) result, args ...string) *failure.Re
 
 // asUser runs ttmon as another user.
 func asUser(t *testing.T, h *sim.Host, uid int) func(args ...string) result {
+	t.Helper()
+	hermetic.NeedOtherUsers(t)
 	return func(args ...string) result {
 		t.Helper()
 		id := fmt.Sprint(uid)

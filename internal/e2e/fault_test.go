@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -54,8 +55,10 @@ func TestBlockedOpeners(t *testing.T) {
 	if p := only(t, s, "user"); len(p.Devices) != 1 || p.Devices[0].Device != 0 {
 		t.Errorf("the user of device 0: %+v", p.Devices)
 	}
-	if len(d.Doubts) != 0 {
-		t.Errorf("all users are known, and yet: %+v", d.Doubts)
+	for _, doubt := range d.Doubts {
+		if os.Geteuid() == 0 || doubt.Kind != model.ProcessesGuarded { // an ordinary user's host cannot look out of it
+			t.Errorf("all users are known, and yet: %+v", doubt)
+		}
 	}
 	ctl(t, h, "release", "0", "pids")
 }

@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -78,6 +79,9 @@ func alone(t *testing.T) bool {
 // ctl makes something happen on the host.
 func ctl(t *testing.T, h *sim.Host, args ...string) string {
 	t.Helper()
+	if strings.Contains(strings.Join(args, " "), "user=") {
+		hermetic.NeedOtherUsers(t)
+	}
 	out, err := h.Ctl(args...)
 	if err != nil {
 		t.Fatalf("ctl %v: %v", args, err)

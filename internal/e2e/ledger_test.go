@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/sim"
 	"github.com/ttmon/ttmon/lib/libtest"
@@ -116,9 +117,7 @@ func TestFitsOfADevice(t *testing.T) {
 // TestLedgerOfARealUser: an account without any right runs its program and looks
 // at it; others see it only through root.
 func TestLedgerOfARealUser(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root to switch users")
-	}
+	hermetic.NeedOtherUsers(t)
 	as := func(uid int) []string {
 		return []string{"setpriv", fmt.Sprintf("--reuid=%d", uid), fmt.Sprintf("--regid=%d", uid), "--clear-groups", "--inh-caps=-all", "--no-new-privs"}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim"
 	"github.com/ttmon/ttmon/internal/sim/metal"
@@ -128,6 +129,7 @@ func TestOtherUsersChip(t *testing.T) {
 // TestMetalWorkloads: what ttmon-sim starts by itself accounts as ordered, in
 // containers and for other users, too.
 func TestMetalWorkloads(t *testing.T) {
+	hermetic.NeedOtherUsers(t)
 	h := start(t, sim.Options{Boards: "n300,p150a", Procs: []string{
 		"name=llama,devices=0,kind=metal,dram=2G,l1=30M,l1_small=1M,trace=5M,cb=64K",
 		"name=boxed,devices=1,kind=metal,layout=4,dram=1G,pidns,own-shm",

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim"
 	"github.com/ttmon/ttmon/internal/sim/metal"
@@ -36,6 +37,9 @@ func newScriptedHost(t *testing.T, o sim.Options) *scriptedHost {
 // the device open.
 func (c *scriptedHost) play(o metal.Options, commands ...string) *metal.Process {
 	c.Helper()
+	if o.UID != 0 {
+		hermetic.NeedOtherUsers(c)
+	}
 	o.Command = func(args ...string) *exec.Cmd {
 		return c.host.Command(context.Background(), filepath.Join(bin, "ttmon-sim"), append([]string{"metal"}, args...)...)
 	}

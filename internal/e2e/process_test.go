@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim"
 	"github.com/ttmon/ttmon/internal/wire"
@@ -67,6 +68,7 @@ func TestProcessOfNobody(t *testing.T) {
 // asNobody runs ttmon inside the host as a user without any right.
 func asNobody(t *testing.T, h *sim.Host, args ...string) result {
 	t.Helper()
+	hermetic.NeedOtherUsers(t)
 	return runProgram(t, h, "setpriv", append([]string{
 		"--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", filepath.Join(bin, "ttmon"),
 	}, args...)...)

@@ -59,16 +59,23 @@ func (d *daemon) followers() int {
 func watchingDaemon(t *testing.T, h *sim.Host) *daemon {
 	t.Helper()
 	d := startDaemon(t, h, "--config", watchingFromTheStart(t))
+	d.mustWatch()
 	d.startServer()
+	return d
+}
+
+// mustWatch waits until it watches through the kernel; the test is skipped where
+// that is not permitted.
+func (d *daemon) mustWatch() {
+	d.t.Helper()
 	w := d.health().Uprobe
-	await(t, "ttmond watches, or says why it does not", func() bool {
+	await(d.t, "ttmond watches, or says why it does not", func() bool {
 		w = d.health().Uprobe
 		return w.State != apitype.WatchStarting
 	})
 	if w.State != apitype.WatchOn {
-		t.Skipf("ttmond may not watch through the kernel: %s", w.Reason)
+		d.t.Skipf("ttmond may not watch through the kernel: %s", w.Reason)
 	}
-	return d
 }
 
 // tape is a ttmon record that runs beside a program.

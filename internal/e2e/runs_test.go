@@ -50,7 +50,7 @@ func (r *restartable) stop(sig syscall.Signal) {
 		return
 	}
 	_ = r.cmd.Process.Signal(sig)
-	if err := r.cmd.Wait(); err != nil && sig == syscall.SIGTERM {
+	if err := r.cmd.Wait(); err != nil && sig == syscall.SIGTERM && !endedBySIGTERM(r.cmd) {
 		r.d.t.Errorf("ttmon-server: %v\n%s", err, r.log.String())
 	}
 	r.cmd = nil

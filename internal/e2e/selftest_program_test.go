@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/selftest/report"
 	"github.com/ttmon/ttmon/internal/sim"
 )
@@ -264,6 +265,7 @@ func TestSelftestOfAUsersProgram(t *testing.T) {
 	if !aloneWithTmp(t) {
 		return
 	}
+	hermetic.NeedOtherUsers(t)
 	var pythons []string
 	for _, release := range []string{ttnn.AllThreads, ttnn.Newest} {
 		python := ttnn.Interpreter(t, release)

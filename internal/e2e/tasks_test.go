@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/sim"
 )
 
@@ -26,6 +28,8 @@ var taskBoards = map[string]string{
 //	fragmented           starts a real ttnn program that finds no room in L1
 //	see PATTERN ARG…     waits until the output of ttmon ARG… matches
 //	mark NAME            sets an environment variable to the time
+//
+// and a condition, [users]: programs can be run as several users.
 func TestTasks(t *testing.T) {
 	for name, boards := range taskBoards {
 		t.Run(name, func(t *testing.T) {
@@ -35,7 +39,13 @@ func TestTasks(t *testing.T) {
 			}
 			x := &task{T: t, host: start(t, sim.Options{Boards: boards}), pids: map[string]string{}}
 			x.keeper = startKeeper(t, x.host, "--config", withoutProbes(t))
-			testscript.Run(t, testscript.Params{Files: []string{filepath.Join("testdata/tasks", name+".txtar")}, Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			several := func(condition string) (bool, error) {
+				if condition != "users" {
+					return false, fmt.Errorf("no such condition: %s", condition)
+				}
+				return hermetic.OtherUsers()
+			}
+			testscript.Run(t, testscript.Params{Condition: several, Files: []string{filepath.Join("testdata/tasks", name+".txtar")}, Cmds: map[string]func(*testscript.TestScript, bool, []string){
 				"ctl":        func(_ *testscript.TestScript, _ bool, args []string) { ctl(t, x.host, args...) },
 				"start":      x.start,
 				"sigkill":    x.kill,

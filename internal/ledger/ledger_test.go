@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -221,6 +222,10 @@ func TestEnd(t *testing.T) {
 	}
 }
 
+// anna is the first of several users, none of whom is root or who runs the tests:
+// these have no limits.
+var anna = os.Getuid() + 1000
+
 // Users are bounded: each for itself, and all so that root has a reserve.
 func TestLimits(t *testing.T) {
 	l := New(Options{MaxBuffers: 16}) // 4 for each user, 14 for all but root
@@ -236,12 +241,12 @@ func TestLimits(t *testing.T) {
 		pid, uid, want int
 		over           uint64
 	}{
-		{pid: 1, uid: 1001, want: 3},
-		{pid: 2, uid: 1001, want: 1, over: 2}, // two processes, one user
-		{pid: 3, uid: 1002, want: 3},
-		{pid: 4, uid: 1003, want: 3},
-		{pid: 5, uid: 1004, want: 3},
-		{pid: 6, uid: 1005, want: 1, over: 2}, // the reserve
+		{pid: 1, uid: anna + 1, want: 3},
+		{pid: 2, uid: anna + 1, want: 1, over: 2}, // two processes, one user
+		{pid: 3, uid: anna + 2, want: 3},
+		{pid: 4, uid: anna + 3, want: 3},
+		{pid: 5, uid: anna + 4, want: 3},
+		{pid: 6, uid: anna + 5, want: 1, over: 2}, // the reserve
 		{pid: 7, uid: 0, want: 2, over: 1},
 	} {
 		if got, over := fill(c.pid, c.uid, 3); got != c.want || over != c.over {
@@ -256,17 +261,17 @@ func TestLimits(t *testing.T) {
 		t.Error("a refusal was not reported")
 	}
 	s := l.Budget()
-	if s.Used != 16 || s.Users[0] != (budget.User{UID: 1001, Used: 4, Refused: 3}) {
+	if s.Used != 16 || s.Users[0] != (budget.User{UID: anna + 1, Used: 4, Refused: 3}) {
 		t.Errorf("budget %+v", s)
 	}
 	l.End(p, "exited", t0, nil)
 	l.Wait()
-	if got, _ := fill(8, 1005, 3); got != 1 { // root has two of the reserve
+	if got, _ := fill(8, anna+5, 3); got != 1 { // root has two of the reserve
 
 		t.Errorf("%d buffers fit after another process has ended, want 1", got)
 	}
 	l.SetMaxBuffers(160)
-	if got, _ := fill(8, 1005, 10); got != 10 {
+	if got, _ := fill(8, anna+5, 10); got != 10 {
 		t.Errorf("%d buffers fit after the limit was raised, want 10", got)
 	}
 }
@@ -305,25 +310,25 @@ func TestDeviceLimits(t *testing.T) {
 		h := holdingOf(l, model.ProcessID{PID: pid})
 		return len(h.Devices)
 	}
-	if got := name(1, 1000, 0, 300); got != maxDevices {
+	if got := name(1, anna, 0, 300); got != maxDevices {
 		t.Errorf("one process named %d devices, want %d", got, maxDevices)
 	}
 	total := 0
 	for pid := range 100 {
-		total += name(1000+pid, 1001, int32(1000+100*pid), 60)
+		total += name(1000+pid, anna+1, int32(1000+100*pid), 60)
 	}
 	if total != oddPerUser {
 		t.Errorf("one user named %d odd devices, want %d", total, oddPerUser)
 	}
 	for uid := range 50 {
 		for pid := range 5 {
-			name(10_000+10*uid+pid, 2000+uid, int32(20_000+500*uid+60*pid), 60)
+			name(10_000+10*uid+pid, anna+1000+uid, int32(20_000+500*uid+60*pid), 60)
 		}
 	}
 	if n := len(l.Devices()); n != oddInAll+firstOddDevice {
 		t.Errorf("%d devices are known, want %d", n, oddInAll+firstOddDevice)
 	}
-	if got := name(3, 1003, 0, 32); got != 32 {
+	if got := name(3, anna+3, 0, 32); got != 32 {
 		t.Errorf("a sane process could name %d devices, want 32", got)
 	}
 	if got := name(4, 0, 60_000, 10); got != 10 {

@@ -81,6 +81,7 @@ func TestCompose(t *testing.T) {
 			t.Run(fmt.Sprint(c.Seed), func(t *testing.T) {
 				t.Parallel()
 				hermetic.Need(t)
+				hermetic.NeedOtherUsers(t) // most have programs and viewers of several
 				r := playAlone(t, c)
 				if len(r.Wrong) > 0 {
 					reportWrong(t, c, r)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/e2e/programs"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim"
 	"github.com/ttmon/ttmon/internal/sim/cluster"
@@ -123,6 +124,9 @@ func (s *stage) kill(j *ttnn.Job) {
 // metal starts a scripted process; "@" in its commands is the first chip.
 func (s *stage) metal(o metal.Options, commands ...string) *metal.Process {
 	s.Helper()
+	if o.UID != 0 {
+		hermetic.NeedOtherUsers(s)
+	}
 	o.Command = func(args ...string) *exec.Cmd {
 		return s.host.Command(context.Background(), filepath.Join(bin, "ttmon-sim"), append([]string{"metal"}, args...)...)
 	}
@@ -194,6 +198,7 @@ func (s *stage) ttmon(args ...string) said {
 // asNobody runs ttmon as a user without any right.
 func (s *stage) asNobody(args ...string) said {
 	s.Helper()
+	hermetic.NeedOtherUsers(s)
 	return s.run("setpriv", append([]string{
 		"--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", filepath.Join(bin, "ttmon"),
 	}, args...)...)

@@ -14,6 +14,7 @@ import (
 	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/e2e/programs"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/lib/libtest"
 )
@@ -363,6 +364,7 @@ func watchedWriters(s *stage) {
 }
 
 func watchedUser(s *stage) {
+	hermetic.NeedOtherUsers(s)
 	d := s.on("p150a").watching(filepath.Join(s.fake(), "libtt_metal.so"))
 	a := s.allocates("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all")
 	s.exactly(d, a.takes(64*mib), model.DRAM)

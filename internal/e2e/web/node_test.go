@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/e2e/programs"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/sim"
 )
 
@@ -123,6 +124,9 @@ func (n *node) ttmon(args ...string) (out string, code int) {
 // ctl makes something happen on the host.
 func (n *node) ctl(args ...string) string {
 	n.Helper()
+	if strings.Contains(strings.Join(args, " "), "user=") {
+		hermetic.NeedOtherUsers(n)
+	}
 	out, err := n.host.Ctl(args...)
 	if err != nil {
 		n.Fatalf("ctl %v: %v", args, err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/e2e/programs"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/sim"
 )
 
@@ -66,7 +67,9 @@ func TestWalk(t *testing.T) {
 			pid := n.ctl("run", "name=llama,cmd=python3 serve.py --model llama-70b,devices=0,load=0.8,kind=metal,dram=9G,l1=30M,cb=2M,moves")
 			bench := "name=bench,cmd=python3 bench.py --batch 32,devices=" + last + ",load=0.4,kind=metal,dram=512M,l1=8M"
 			if boards != "p150a" {
-				bench += ",user=1000"
+				if several, _ := hermetic.OtherUsers(); several {
+					bench += ",user=1000"
+				}
 				n.ctl("hang", "3")
 			}
 			n.ctl("run", bench)

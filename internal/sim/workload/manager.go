@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -79,6 +80,9 @@ func (m *Manager) Start(s Spec) (*Process, error) {
 	if err := cmd.Start(); err != nil {
 		life.Close()
 		read.Close()
+		if s.User != 0 && errors.Is(err, syscall.EINVAL) {
+			err = fmt.Errorf("user %d: the simulated host of an ordinary user has no other users; root's has", s.User)
+		}
 		return nil, fmt.Errorf("starting workload %s: %w", s.Name, err)
 	}
 	write.Close()
