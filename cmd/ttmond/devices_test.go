@@ -57,17 +57,19 @@ func TestReportsOnBoards(t *testing.T) {
 	c.do("alloc 1 4194304 200 0")  // n150
 	c.do("alloc 2 4194304 30 0")   // n300, the remote chip
 	c.do("alloc 0 4194304 1000 0") // n300, its own chip; what is awaited comes last
+	// In this tree of files there are no processes: who has a device open cannot be read.
+	is := func(b model.Bytes, want uint64) bool { return b == model.BoundBytes(want, model.Unsure) }
 	var s *model.Snapshot
 	h.await("the figures", func() bool {
 		s = h.snapshot()
 		d := s.Device(0)
-		return d != nil && d.Memory.Pools[model.DRAM].Used.Exactly(1030)
+		return d != nil && is(d.Memory.Pools[model.DRAM].Used, 1030)
 	})
 	n300, n150 := s.Device(0), s.Device(1)
-	if !n300.Chips[0].Memory.Pools[model.DRAM].Used.Exactly(1000) || !n300.Chips[1].Memory.Pools[model.DRAM].Used.Exactly(30) {
+	if !is(n300.Chips[0].Memory.Pools[model.DRAM].Used, 1000) || !is(n300.Chips[1].Memory.Pools[model.DRAM].Used, 30) {
 		t.Errorf("n300: %+v", n300.Chips)
 	}
-	if !n150.Memory.Pools[model.DRAM].Used.Exactly(200) || n150.Memory.Tracking != model.TrackOK {
+	if !is(n150.Memory.Pools[model.DRAM].Used, 200) || n150.Memory.Tracking != model.TrackOK {
 		t.Errorf("n150: %+v", n150.Memory)
 	}
 	for _, p := range s.Processes {

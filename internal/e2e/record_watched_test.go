@@ -68,14 +68,20 @@ func watchingDaemon(t *testing.T, h *sim.Host) *daemon {
 // that is not permitted.
 func (d *daemon) mustWatch() {
 	d.t.Helper()
-	w := d.health().Uprobe
+	if !d.watches() {
+		d.t.Skipf("ttmond may not watch through the kernel: %s", d.health().Uprobe.Reason)
+	}
+}
+
+// watches waits until it is decided whether it watches through the kernel.
+func (d *daemon) watches() bool {
+	d.t.Helper()
+	var w apitype.Watch
 	await(d.t, "ttmond watches, or says why it does not", func() bool {
 		w = d.health().Uprobe
 		return w.State != apitype.WatchStarting
 	})
-	if w.State != apitype.WatchOn {
-		d.t.Skipf("ttmond may not watch through the kernel: %s", w.Reason)
-	}
+	return w.State == apitype.WatchOn
 }
 
 // tape is a ttmon record that runs beside a program.

@@ -396,9 +396,9 @@ func TestSelftestOfAHungChip(t *testing.T) {
 func TestSelftestTimeout(t *testing.T) {
 	t.Parallel()
 	h := start(t, sim.Options{Boards: "n150"})
-	got := runIn(t, h, "selftest", "--json", "--direct", "--timeout", "2s") // the cost alone takes longer
+	got := runIn(t, h, "selftest", "--json", "--direct", "--timeout", "1s") // to wait for heartbeats takes longer
 	r := selftested(t, got)
-	if got.code != 3 || failedRows(r, "had to end after 2s") == 0 || len(wrongRows(r)) > 0 {
+	if got.code != 3 || failedRows(r, "had to end after 1s") == 0 || len(wrongRows(r)) > 0 {
 		t.Errorf("exit code %d: %+v", got.code, r.Rows)
 	}
 	if got := runIn(t, h, "selftest", "--timeout", "0s"); got.code != 2 {

@@ -200,6 +200,10 @@ func TestSelftestOfAProgram(t *testing.T) {
 	}
 	h := start(t, sim.Options{Boards: "n300,p150a"})
 	d := startDaemon(t, h)
+	watchers := []string{"uprobes", "libttmon"}
+	if !d.watches() {
+		watchers = watchers[1:]
+	}
 	for _, release := range []string{ttnn.AllThreads, ttnn.Newest} {
 		python := ttnn.Interpreter(t, release)
 		got := runIn(t, h, "selftest", "--json", "--daemon", d.api, "--yes", "--python", python)
@@ -207,7 +211,7 @@ func TestSelftestOfAProgram(t *testing.T) {
 		if wrong := wrongRows(r); got.code != 0 || len(wrong) > 0 || r.Metal != release {
 			t.Errorf("%s (%s): exit code %d, wrong: %+v", release, r.Metal, got.code, wrong)
 		}
-		for _, by := range []string{"uprobes", "libttmon"} {
+		for _, by := range watchers {
 			if n := rightBy(r, by); n < 20 {
 				t.Errorf("%s: %d right by %s, want 20 or more", release, n, by)
 			}
@@ -222,6 +226,26 @@ func TestSelftestOfAProgram(t *testing.T) {
 	found := slices.ContainsFunc(wrongRows(r), func(row report.Row) bool { return strings.Contains(row.What, "DRAM of the program (shared memory)") })
 	if !found || got.code != 1 {
 		t.Errorf("a region that lies: exit code %d; %+v", got.code, r.Rows)
+	}
+}
+
+// A ttmond that does not watch through the kernel is not held to what it would then see.
+func TestSelftestWithoutUprobes(t *testing.T) {
+	t.Parallel()
+	if !alone(t) {
+		return
+	}
+	h := start(t, sim.Options{Boards: "p150a"})
+	d := startDaemon(t, h, "--config", withoutProbes(t))
+	got := runIn(t, h, "selftest", "--json", "--daemon", d.api, "--yes", "--python", ttnn.Interpreter(t, ttnn.Newest))
+	r := selftested(t, got)
+	if got.code != 0 || len(wrongRows(r)) > 0 || rightBy(r, "libttmon") < 20 {
+		t.Errorf("exit code %d: %s%s", got.code, got.out, got.err)
+	}
+	if !slices.ContainsFunc(r.Rows, func(row report.Row) bool {
+		return row.Part == report.Optional && row.What == "uprobes" && row.Verdict == report.Unknown
+	}) {
+		t.Errorf("that uprobes are off is not said: %+v", r.Rows)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -153,13 +154,14 @@ func TestTurns(t *testing.T) {
 		return w.Result()
 	}
 	done := make(chan *http.Response)
-	for uid := 1001; uid <= 1002; uid++ {
+	anna := os.Getuid() + 1000 // neither root nor who runs the tests
+	for uid := anna; uid <= anna+1; uid++ {
 		go func() { done <- ask(t.Context(), uid, "up") }()
 		<-begun
 	}
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	for _, uid := range []int{1001, 1003} { // the first has one already, the other comes too late
+	for _, uid := range []int{anna, anna + 2} { // the first has one already, the other comes too late
 		if r := ask(gone, uid, "up"); r.StatusCode != http.StatusServiceUnavailable {
 			t.Errorf("user %d: %s", uid, r.Status)
 		}

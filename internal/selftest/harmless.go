@@ -116,6 +116,9 @@ func powerRow(before, after traces) report.Row {
 // beatWait is longer than any firmware takes from one beat to the next.
 const beatWait = 1500 * time.Millisecond
 
+// stillWait is longer than ttmon takes to say of a heart that it stands still.
+const stillWait = 5 * time.Second
+
 // heartbeats checks that chips that were alive before the test are alive now,
 // and that ttmon knows.
 func (t *test) heartbeats(ctx context.Context, r *report.Report, before traces, s *model.Snapshot) {
@@ -123,6 +126,10 @@ func (t *test) heartbeats(ctx context.Context, r *report.Report, before traces, 
 	after := t.readBeats(ctx, s, had)
 	sleep(ctx, beatWait)
 	s = t.snapshot(ctx)
+	for end := time.Now().Add(stillWait); slices.ContainsFunc(s.Devices, func(d model.Device) bool { return heartUnseen(&d) }) && time.Now().Before(end) && ctx.Err() == nil; {
+		sleep(ctx, 200*time.Millisecond)
+		s = t.snapshot(ctx)
+	}
 	last := t.readBeats(ctx, s, had)
 	for i := range s.Devices {
 		d := &s.Devices[i]

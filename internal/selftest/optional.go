@@ -1,6 +1,7 @@
 package selftest
 
 import (
+	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/selftest/report"
 )
@@ -13,8 +14,8 @@ func (t *test) optional(r *report.Report, s *model.Snapshot) {
 	switch {
 	case t.health == nil:
 		note("ttmond", "not running: it would show every user's memory, and the allocations of unmodified programs")
-	case t.health.Uprobe == nil:
-		note("uprobes", "off: ttmond would see every allocation of unmodified programs")
+	case !t.watchesThroughKernel():
+		note("uprobes", uprobesMissing(t.health.Uprobe)+": ttmond would see every allocation of unmodified programs")
 	}
 	if t.host.Server() == "" {
 		note("ttmon-server", "not running: it would keep history, events and alerts, and serve the page")
@@ -22,4 +23,12 @@ func (t *test) optional(r *report.Report, s *model.Snapshot) {
 	if len(s.Devices) > 0 && s.Devices[0].Telemetry.ReadAt.IsZero() {
 		note("firmware table", "off: ttmond --firmware=table would add board power, memory temperatures and link states")
 	}
+}
+
+// uprobesMissing is why a ttmond does not watch through the kernel.
+func uprobesMissing(w *apitype.Watch) string {
+	if w == nil || w.Reason == "" {
+		return "off"
+	}
+	return string(w.State) + " (" + w.Reason + ")"
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
@@ -36,7 +37,7 @@ func (w watcher) String() string {
 // plainWatchers are those who see a program that was started as it is.
 func (t *test) plainWatchers() []watcher {
 	list := []watcher{t.directly(model.FromShm)}
-	if t.health != nil && t.health.Uprobe != nil {
+	if t.watchesThroughKernel() {
 		list = append(list, watcher{
 			source: model.FromUprobe, snapshot: t.host.ReadSnapshot,
 			allocators: func(ctx context.Context, pid int) (*blocks.Process, error) {
@@ -47,6 +48,16 @@ func (t *test) plainWatchers() []watcher {
 		})
 	}
 	return list
+}
+
+// watchesThroughKernel reports whether there is a ttmond that sees the allocations of
+// unmodified programs.
+func (t *test) watchesThroughKernel() bool {
+	if t.health == nil || t.health.Uprobe == nil {
+		return false
+	}
+	state := t.health.Uprobe.State
+	return state == apitype.WatchOn || state == apitype.WatchStarting
 }
 
 // directly reads the host without a daemon.
