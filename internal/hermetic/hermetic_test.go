@@ -168,6 +168,7 @@ func TestStuck(t *testing.T) {
 		_ = exec.Command("sleep", orphan).Run()
 	case "stopped":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		time.Sleep(time.Minute) // another thread may have to be run to take the signal
 	case "":
 		t.Skip("plays a part in TestLimit only")
 	}

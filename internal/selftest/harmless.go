@@ -125,11 +125,7 @@ func (t *test) heartbeats(ctx context.Context, r *report.Report, before traces, 
 	had := func(d *model.Device) bool { return before.beats[d.Index] != "" }
 	after := t.readBeats(ctx, s, had)
 	sleep(ctx, beatWait)
-	s = t.snapshot(ctx)
-	for end := time.Now().Add(stillWait); slices.ContainsFunc(s.Devices, func(d model.Device) bool { return heartUnseen(&d) }) && time.Now().Before(end) && ctx.Err() == nil; {
-		sleep(ctx, 200*time.Millisecond)
-		s = t.snapshot(ctx)
-	}
+	s = t.observeHearts(ctx)
 	last := t.readBeats(ctx, s, had)
 	for i := range s.Devices {
 		d := &s.Devices[i]
@@ -146,6 +142,18 @@ func (t *test) heartbeats(ctx context.Context, r *report.Report, before traces, 
 			continue
 		}
 		r.Add(beatRow(d, first, after[d.Index], last[d.Index]))
+	}
+}
+
+// observeHearts is a snapshot of a moment when it is known of every heart whether it
+// beats, if that moment comes soon.
+func (t *test) observeHearts(ctx context.Context) *model.Snapshot {
+	for end := time.Now().Add(stillWait); ; sleep(ctx, 200*time.Millisecond) {
+		s := t.snapshot(ctx)
+		unseen := slices.ContainsFunc(s.Devices, func(d model.Device) bool { return heartUnseen(&d) })
+		if !unseen || time.Now().After(end) || ctx.Err() != nil {
+			return s
+		}
 	}
 }
 
