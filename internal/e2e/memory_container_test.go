@@ -29,11 +29,15 @@ func TestContainerPIDsInRegions(t *testing.T) {
 	})
 }
 
+// rarePID is a pid in a container that hardly a process of the host has: of an
+// ordinary user's hosts not all processes can be read, and the slot could be theirs.
+const rarePID = 31007
+
 // TestContainersAdoptSlots: successive containers find the dead one's slot by
 // its pid and count on top of its bytes.
 func TestContainersAdoptSlots(t *testing.T) {
 	eachWriter(t, func(t *testing.T, o metal.Options) {
-		o.Container, o.PID = true, 7
+		o.Container, o.PID = true, rarePID
 		c := newScriptedHost(t, sim.Options{})
 		dead := c.play(o, "name dead", "open @", "alloc @ dram 1000", "alloc @ l1 10")
 		c.kill(dead)
@@ -59,7 +63,7 @@ func TestContainersAdoptSlots(t *testing.T) {
 // TestContainersShareSlot: two live containers with one pid and one region.
 func TestContainersShareSlot(t *testing.T) {
 	c := newScriptedHost(t, sim.Options{})
-	o := metal.Options{Container: true, PID: 7}
+	o := metal.Options{Container: true, PID: rarePID}
 	a := c.play(o, "open @", "alloc @ dram 100")
 	b := c.play(o, "open @", "alloc @ dram 30")
 	s := snapshot(t, c.host)

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/ttmon/ttmon/internal/hostfs"
 )
 
@@ -102,26 +100,7 @@ func bootTime(root hostfs.Root, live bool) time.Time {
 			}
 		}
 	}
-	return bootByClocks().Round(time.Millisecond)
-}
-
-// bootByClocks reads two clocks, and retries if we were preempted in between.
-func bootByClocks() (boot time.Time) {
-	closest := time.Hour
-	for range 10 {
-		var since unix.Timespec
-		now := time.Now()
-		if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &since); err != nil {
-			return time.Time{}
-		}
-		if between := time.Since(now); between < closest {
-			closest, boot = between, now.Add(-time.Duration(since.Nano()))
-		}
-		if closest < time.Millisecond {
-			break
-		}
-	}
-	return boot
+	return time.Unix(0, BootTime()).Round(time.Millisecond)
 }
 
 func parseBootTime(b []byte) (time.Time, bool) {

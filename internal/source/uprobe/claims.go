@@ -6,6 +6,7 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/proc"
 )
 
 // Claims is all that is known by now, in the terms of the join. A process of
@@ -21,7 +22,7 @@ func (s *Source) claims() claim.Set {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	set := claim.Set{Source: model.FromUprobe}
-	hosts, boot := s.hostRows(), bootTime()
+	hosts, boot := s.hostRows(), proc.BootTime()
 	for _, p := range s.accounts.processes {
 		if p.Start == 0 {
 			continue // the next sweep knows when it started

@@ -330,7 +330,7 @@ func (s *Source) readAll(record *ringbuf.Record) (n int, err error) {
 		}
 		s.mu.Lock()
 		if n == 0 {
-			s.accounts.bootTime = bootTime()
+			s.accounts.bootTime = proc.BootTime()
 		}
 		for ; err == nil; n++ {
 			s.applySample(record.RawSample)
@@ -425,24 +425,6 @@ func (s *Source) Sync() {
 	for s.served.Load() < want || s.workServed.Load() < work {
 		s.synced.Wait()
 	}
-}
-
-// bootTime is the Unix time of the boot, in ns. Two clocks are read, and
-// something may come between: the quickest of a few tries is believed.
-func bootTime() (at int64) {
-	least := time.Hour
-	for range 5 {
-		before := time.Now()
-		boot := sinceBoot()
-		took := time.Since(before)
-		if took < least {
-			least, at = took, before.UnixNano()+int64(took)/2-int64(boot)
-		}
-		if took < time.Microsecond {
-			break
-		}
-	}
-	return at
 }
 
 // sinceBoot is the time that events are stamped with.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/source/uprobe/pages"
 )
 
@@ -187,7 +188,7 @@ func (s *Source) readPages(record *ringbuf.Record, to *batch) error {
 			return err
 		}
 		if boot == 0 {
-			boot = bootTime()
+			boot = proc.BootTime()
 		}
 		var err error
 		s.mu.Lock()
