@@ -50,7 +50,7 @@ type holding struct {
 func newJoin(s *model.Snapshot, sets []claim.Set, places map[uint64]place) *join {
 	return &join{
 		snap: s, sets: sets, places: places, idle: func(int) bool { return false },
-		opens: func(model.ProcessID, int) proc.Hold { return proc.Holds },
+		opens: func(model.ProcessID, int) proc.Hold { return proc.Held },
 		held:  map[model.ProcessID][]holding{}, chosen: map[model.ProcessID]model.Source{},
 		silent: map[model.ProcessID]model.Doubt{}, silentOn: map[model.ProcessID][]claim.Silent{},
 		chips: map[chipAt]*account{}, strange: map[uint64]*account{},

@@ -205,7 +205,7 @@ func TestJoin(t *testing.T) {
 			want: map[int]string{2: "ok 7 chip_inferred"},
 		},
 		{
-			name: "a mock run of a board's own chip", processes: []model.Process{runs(5)}, opens: proc.HoldsNot,
+			name: "a mock run of a board's own chip", processes: []model.Process{runs(5)}, opens: proc.NotHeld,
 			sets: []claim.Set{shmSet(held(5, 30, 7))}, idle: true, want: map[int]string{1: "ok 0"},
 		},
 		{
@@ -254,7 +254,7 @@ func TestJoin(t *testing.T) {
 			want: map[int]string{1: "ok 11"},
 		},
 		{
-			name: "a liar without the device", processes: []model.Process{runs(5)}, opens: proc.HoldsNot, idle: true,
+			name: "a liar without the device", processes: []model.Process{runs(5)}, opens: proc.NotHeld, idle: true,
 			sets: []claim.Set{quiet, says(model.FromSocket, reported(5, 2, 9))}, want: map[int]string{0: "ok 0", 1: "ok 0", 2: "ok 0"},
 		},
 		{

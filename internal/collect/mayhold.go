@@ -18,7 +18,7 @@ func (j *join) believe(h *holding, p *model.Process) {
 	}
 	d := &j.snap.Devices[h.at.device]
 	switch j.hold(p, d) {
-	case proc.HoldsNot:
+	case proc.NotHeld:
 		h.refused = true
 		return
 	case proc.HoldUnknown:
@@ -37,16 +37,16 @@ func (j *join) believe(h *holding, p *model.Process) {
 func (j *join) hold(p *model.Process, d *model.Device) proc.Hold {
 	for i := range p.Devices {
 		if p.Devices[i].Device == d.Index {
-			return proc.Holds
+			return proc.Held
 		}
 	}
 	switch {
 	case p.State != model.Hidden:
 		return j.opens(p.ID(), d.Index)
 	case d.HiddenFDs > 0:
-		return proc.Holds
+		return proc.Held
 	default:
-		return proc.HoldsNot
+		return proc.NotHeld
 	}
 }
 

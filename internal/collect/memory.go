@@ -57,7 +57,7 @@ func (c *Collector) joinMemory(s *model.Snapshot, sweep kmd.Sweep, sets []claim.
 func (c *Collector) joinWork(j *join) {
 	w := workJoin{
 		work: &c.work, snap: j.snap, sets: j.sets, idle: j.idle,
-		may: func(p *model.Process, d *model.Device) bool { return j.hold(p, d) != proc.HoldsNot },
+		may: func(p *model.Process, d *model.Device) bool { return j.hold(p, d) != proc.NotHeld },
 		place: func(chip uint64) (chipAt, bool) {
 			at, ok := j.places[chip]
 			return chipAt{at.device, at.slot}, ok && at.device != noPlace && at.slot < len(j.snap.Devices[at.device].Chips)

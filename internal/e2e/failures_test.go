@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/hermetic"
@@ -123,16 +122,6 @@ func (k *keeper) start() {
 		k.t.Fatal(err)
 	}
 	k.await("ttmond answers", func() bool { return runIn(k.t, k.host, "smi", "--daemon", k.api, "-L").code == 0 })
-}
-
-// mustWatch waits until it watches through the kernel; the test is skipped where
-// that is not permitted.
-func (k *keeper) mustWatch() {
-	k.t.Helper()
-	k.await("ttmond watches, or says why it does not", func() bool { return k.health().Uprobe.State != apitype.WatchStarting })
-	if w := k.health().Uprobe; w.State != apitype.WatchOn {
-		k.t.Skipf("ttmond may not watch through the kernel: %s", w.Reason)
-	}
 }
 
 func (k *keeper) stop() {

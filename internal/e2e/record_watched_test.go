@@ -81,6 +81,9 @@ func (d *daemon) watches() bool {
 		w = d.health().Uprobe
 		return w.State != apitype.WatchStarting
 	})
+	if w.State != apitype.WatchOn && w.State != apitype.WatchUnavailable { // it is permitted, and does not work
+		d.t.Fatalf("watching through the kernel: %+v", w)
+	}
 	return w.State == apitype.WatchOn
 }
 

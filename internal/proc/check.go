@@ -7,26 +7,15 @@ import (
 	"github.com/ttmon/ttmon/internal/hostfs"
 )
 
-// holding is a result of checkHold.
-type holding int
-
-// Whether a process holds a device node.
-const (
-	notHeld       holding = iota
-	held                  // by at least one descriptor
-	heldByMap             // all descriptors closed, but the device is still mapped
-	holdUnknown           // the process runs, but we may not read its descriptors
-	noSuchProcess         // it has exited, or is a zombie
-)
-
-// Hold is whether a process holds a device, opened or inherited.
+// Hold is whether a process holds the node of a device, opened or inherited.
 type Hold int
 
 const (
-	Holds Hold = iota
-	HoldsNot
-	HoldUnknown   // its descriptors cannot be read
-	HeldUntilExit // perhaps: it has exited
+	Held      Hold = iota // by at least one descriptor
+	HeldByMap             // all descriptors closed, but the device is still mapped
+	NotHeld
+	HoldUnknown   // the process runs, but we may not read its descriptors
+	NoSuchProcess // it has exited, or is a zombie
 )
 
 // HasOpen reports whether a process holds a device.
@@ -37,16 +26,8 @@ func (r *Reader) HasOpen(pid, device int) Hold {
 	}
 	defer proc.Close()
 	r.descriptors.startSweep(r.root)
-	switch how, _ := r.checkHold(proc, pid, device); how {
-	case notHeld:
-		return HoldsNot
-	case held, heldByMap:
-		return Holds
-	case noSuchProcess:
-		return HeldUntilExit
-	default:
-		return HoldUnknown
-	}
+	how, _ := r.checkHold(proc, pid, device)
+	return how
 }
 
 // MayHold reports whether a process has any device node open, or may have one
@@ -65,20 +46,20 @@ func (r *Reader) MayHold(p *Process) bool {
 // checkHold reports whether a process holds the node of a device, and by which
 // descriptors. It distinguishes exited openers from processes that inherited
 // from them.
-func (r *Reader) checkHold(proc hostfs.Dir, pid, device int) (holding, []int) {
+func (r *Reader) checkHold(proc hostfs.Dir, pid, device int) (Hold, []int) {
 	now := time.Now()
 	for _, m := range []scanMode{ifChanged, always} {
 		t, err := r.descriptors.refreshTable(proc, pid, now, m)
 		switch {
 		case noProcess(err) && r.whyHidden(pid) != "":
-			return holdUnknown, nil
+			return HoldUnknown, nil
 		case noProcess(err):
-			return noSuchProcess, nil
+			return NoSuchProcess, nil
 		case err != nil, t.denied:
-			return holdUnknown, nil
+			return HoldUnknown, nil
 		}
 		if fds := t.ofDevice(device); len(fds) > 0 {
-			return held, fds
+			return Held, fds
 		}
 		// Unchanged in size is not proof enough for a no.
 	}
@@ -97,7 +78,7 @@ func (t *descriptorTable) ofDevice(device int) (fds []int) {
 
 // checkMapped finds a device that is mapped while no descriptor of it is open:
 // the mapping alone keeps it open for the driver.
-func (r *Reader) checkMapped(pid, device int) holding {
+func (r *Reader) checkMapped(pid, device int) Hold {
 	p, err := r.Process(pid)
 	var maps []Mapping
 	if err == nil {
@@ -108,14 +89,14 @@ func (r *Reader) checkMapped(pid, device int) holding {
 		n, ok := deviceInLink([]byte(m.Path))
 		return ok && n == device
 	}):
-		return heldByMap
+		return HeldByMap
 	case noProcess(err):
-		return noSuchProcess
+		return NoSuchProcess
 	case err != nil:
-		return holdUnknown
+		return HoldUnknown
 	case !p.Alive():
-		return noSuchProcess
+		return NoSuchProcess
 	default:
-		return notHeld
+		return NotHeld
 	}
 }

@@ -160,7 +160,7 @@ func TestHoldersSameCount(t *testing.T) {
 	c.send("close 0")
 	c.send("open " + tr.node(0))
 	wantHolders(t, scan(t, r), 0, map[int]int{}) // the price of being cheap,
-	if got, fds := check(r, c.pid, 0); got != held || len(fds) != 1 {
+	if got, fds := check(r, c.pid, 0); got != Held || len(fds) != 1 {
 		t.Errorf("Check believed the count: %v, %v", got, fds) // not paid by Check,
 	}
 	c.send("close 1")
@@ -272,7 +272,7 @@ func TestHoldersWithoutFirstThread(t *testing.T) {
 		}
 	}
 	wantHolders(t, scan(t, r), 0, map[int]int{c.pid: 1})
-	if got, _ := check(r, c.pid, 0); got != held {
+	if got, _ := check(r, c.pid, 0); got != Held {
 		t.Errorf("Check says %v", got)
 	}
 	wantUses(t, resolve(t, r, "2.10.0", listed(0, c.pid)), use{c.pid, "running", 0, 1, false})
@@ -284,19 +284,19 @@ func TestCheck(t *testing.T) {
 	c.line()
 	tr.show(c.pid)
 	r := tr.reader()
-	if got, fds := check(r, c.pid, 0); got != held || len(fds) != 2 {
+	if got, fds := check(r, c.pid, 0); got != Held || len(fds) != 2 {
 		t.Errorf("device 0: %v, %v", got, fds)
 	}
-	if got, fds := check(r, c.pid, 1); got != notHeld || fds != nil {
+	if got, fds := check(r, c.pid, 1); got != NotHeld || fds != nil {
 		t.Errorf("device 1: %v, %v", got, fds)
 	}
 	_ = c.cmd.Process.Signal(syscall.SIGKILL)
 	waitForZombie(t, c.pid)
-	if got, _ := check(r, c.pid, 0); got != noSuchProcess {
+	if got, _ := check(r, c.pid, 0); got != NoSuchProcess {
 		t.Errorf("a zombie: %v", got)
 	}
 	_ = c.cmd.Wait()
-	if got, _ := check(r, c.pid, 0); got != noSuchProcess {
+	if got, _ := check(r, c.pid, 0); got != NoSuchProcess {
 		t.Errorf("a dead process: %v", got)
 	}
 }

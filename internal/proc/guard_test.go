@@ -103,7 +103,7 @@ func TestFrozenProcess(t *testing.T) {
 	if _, err := environ(r, c.pid, func(string) bool { return true }); hostfs.Status(err) != model.Hung {
 		t.Errorf("environment of a frozen process: %v", err)
 	}
-	if got, _ := check(r, c.pid, 0); got != holdUnknown {
+	if got, _ := check(r, c.pid, 0); got != HoldUnknown {
 		t.Errorf("Check of a frozen process that has the device nowhere but, perhaps, mapped: %v", got)
 	}
 	held := r.Guard.stuck[r.known[c.pid].ProcessID]

@@ -53,7 +53,7 @@ func (r *Reader) lockOnly(pid, device int) (descriptors int, only bool) {
 		}
 		t.appends[device] = appends
 	}
-	return len(fds), appends && r.checkMapped(pid, device) == notHeld
+	return len(fds), appends && r.checkMapped(pid, device) == NotHeld
 }
 
 // allAppend reports whether descriptors of a process were all opened with

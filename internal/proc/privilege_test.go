@@ -39,10 +39,10 @@ func TestUnprivileged(t *testing.T) {
 	}
 	r := tr2.reader()
 
-	if got, _ := check(r, roots.pid, 0); got != holdUnknown {
-		t.Errorf("check of root's process: %v, want holdUnknown", got)
+	if got, _ := check(r, roots.pid, 0); got != HoldUnknown {
+		t.Errorf("check of root's process: %v, want HoldUnknown", got)
 	}
-	if got, _ := check(r, own.pid, 0); got != held {
+	if got, _ := check(r, own.pid, 0); got != Held {
 		t.Errorf("Check of our own process: %v, want held", got)
 	}
 
@@ -149,14 +149,14 @@ func testHidepid(t *testing.T, option, why string) {
 	if p.State != model.Running || p.Name.Status != model.Denied || !strings.Contains(p.Name.Why, why) {
 		t.Errorf("a hidden process: %s, %+v; want denied with %q", p.State, p.Name, why)
 	}
-	if got, _ := check(r, roots.pid, 0); got != holdUnknown {
-		t.Errorf("check of a hidden process: %v, want holdUnknown", got)
+	if got, _ := check(r, roots.pid, 0); got != HoldUnknown {
+		t.Errorf("check of a hidden process: %v, want HoldUnknown", got)
 	}
 	if p := r.Describe([]int{dead.pid})[0]; p.State != model.Exited {
 		t.Errorf("a dead process: %s", p.State)
 	}
-	if got, _ := check(r, dead.pid, 0); got != noSuchProcess {
-		t.Errorf("Check of a dead process: %v, want noSuchProcess", got)
+	if got, _ := check(r, dead.pid, 0); got != NoSuchProcess {
+		t.Errorf("Check of a dead process: %v, want NoSuchProcess", got)
 	}
 	s := scan(t, r)
 	if s.Complete() || len(s.Doubts()) == 0 {

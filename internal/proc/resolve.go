@@ -208,15 +208,15 @@ func (res *resolution) checkClaim(c *claim) {
 func (res *resolution) checkRunning(c *claim, p *model.Process, before *opener) (v verdict, doubts []model.Doubt) {
 	how, _ := res.r.checkHold(res.proc, c.pid, c.device)
 	switch {
-	case how == held:
+	case how == Held:
 		return holder, nil
-	case how == noSuchProcess: // it exited between two reads
+	case how == NoSuchProcess: // it exited between two reads
 		return openerExited, nil
 	case before != nil && before.start != 0 && p.StartTicks != 0 && before.start != p.StartTicks:
 		return openerExited, nil // the pid was reused: the new process did not open the device
-	case how == notHeld:
+	case how == NotHeld:
 		return passedOn, nil
-	case how == heldByMap:
+	case how == HeldByMap:
 		return holder, []model.Doubt{{Kind: model.MappedOnly}}
 	default:
 		return holder, nil

@@ -5,10 +5,10 @@ import "context"
 // These read a single process in a sweep of its own; the product reads all
 // processes of a sweep together.
 
-func check(r *Reader, pid, device int) (holding, []int) {
+func check(r *Reader, pid, device int) (Hold, []int) {
 	proc, err := r.root.OpenDir("/proc")
 	if err != nil {
-		return holdUnknown, nil
+		return HoldUnknown, nil
 	}
 	defer proc.Close()
 	r.StartSweep()
