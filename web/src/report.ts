@@ -5,9 +5,10 @@ import { moment } from "./figures";
 import { save } from "./parts";
 import { state } from "./store";
 
-/** Saves the view as a file. */
-export function report(title: string): void {
+/** Saves the view as a file, as soon as its charts have their data. */
+export async function report(title: string): Promise<void> {
   const from = document.getElementById("main")!;
+  for (const late = Date.now() + 5000; Date.now() < late && waiting(from).length > 0; ) await new Promise((again) => setTimeout(again, 50));
   const body = from.cloneNode(true) as HTMLElement;
   const pictures = from.querySelectorAll("canvas");
   body.querySelectorAll("canvas").forEach((c, i) => {
@@ -17,6 +18,7 @@ export function report(title: string): void {
     img.alt = "";
     c.replaceWith(img);
   });
+  for (const chart of waiting(body)) chart.append("not loaded when this was saved");
   for (const gone of body.querySelectorAll("button, select, input, script, label")) gone.remove();
   for (const t of body.querySelectorAll("time[datetime]")) t.textContent = moment.full(new Date(t.getAttribute("datetime")!));
   for (const a of body.querySelectorAll("a")) a.removeAttribute("href");
@@ -38,5 +40,8 @@ img { max-width: 100%; }</style></head>
 `;
   save(`${title} ${host}.html`.replaceAll(" ", "-"), new Blob([html], { type: "text/html" }));
 }
+
+/** The charts that have neither a picture nor the reason why there is none. */
+const waiting = (view: HTMLElement): HTMLElement[] => [...view.querySelectorAll<HTMLElement>("figure.chart")].filter((f) => !f.querySelector("canvas, img, .empty"));
 
 const escape = (s: string): string => s.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
