@@ -5,10 +5,14 @@ import { moment } from "./figures";
 import { save } from "./parts";
 import { state } from "./store";
 
-/** Saves the view as a file, as soon as its charts have their data. */
+/** Saves the view as a file, as soon as its charts have their data; not if it is left before. */
 export async function report(title: string): Promise<void> {
   const from = document.getElementById("main")!;
-  for (const late = Date.now() + 5000; Date.now() < late && waiting(from).length > 0; ) await new Promise((again) => setTimeout(again, 50));
+  const view = location.pathname;
+  for (const late = Date.now() + 5000; Date.now() < late && waiting(from).length > 0; ) {
+    await new Promise((again) => setTimeout(again, 50));
+    if (location.pathname !== view) return;
+  }
   const body = from.cloneNode(true) as HTMLElement;
   const pictures = from.querySelectorAll("canvas");
   body.querySelectorAll("canvas").forEach((c, i) => {

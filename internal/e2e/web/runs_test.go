@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,14 +57,8 @@ func TestRuns(t *testing.T) {
 // pictures and no links into the page.
 func (b *tab) keepReport(title string) {
 	b.Helper()
+	b.clickReport()
 	b.until("the report is one file without a script", `(() => {
-		window.reports ??= [];
-		if (!window.caught) {
-			window.caught = true;
-			const make = URL.createObjectURL;
-			URL.createObjectURL = (blob) => { blob.text().then((x) => window.reports.push(x)); return make(blob); };
-			[...document.querySelectorAll("button")].find((x) => x.textContent.trim() === "Report").click();
-		}
 		const r = window.reports[0] ?? "";
 		return r.includes("`+title+`") && r.includes("data:image/png") && r.includes("<style>") && !r.includes("<script") && !r.includes("href=") && !r.includes("<button") && !r.includes("Compare with");
 	})()`)
@@ -72,6 +67,41 @@ func (b *tab) keepReport(title string) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// clickReport collects in window.reports what is saved from now on.
+func (b *tab) clickReport() {
+	b.Helper()
+	eval[any](b, `(() => {
+		const make = window.makeURL ??= URL.createObjectURL;
+		window.reports = [];
+		URL.createObjectURL = (blob) => { blob.text().then((x) => window.reports.push(x)); return make(blob); };
+		[...document.querySelectorAll("button")].find((x) => x.textContent.trim() === "Report").click();
+	})()`)
+}
+
+// reportWithoutHistory: a report of a run whose charts get no answer says so, and
+// there is none of a view that was left while it waited for them.
+func (b *tab) reportWithoutHistory(run string) {
+	b.Helper()
+	view := func(path string) {
+		eval[any](b, fmt.Sprintf(`history.pushState(null, "", %q); dispatchEvent(new PopStateEvent("popstate"))`, path))
+	}
+	eval[any](b, `(() => { const ask = window.fetch; window.fetch = (url, o) => String(url).includes("/range?") ? new Promise(() => {}) : ask(url, o); })()`)
+	view("/runs")
+	b.until("the list", `!!document.querySelector("table.runs")`)
+	view("/runs/" + run)
+	b.says("Power of its devices")
+	b.clickReport()
+	view("/runs")
+	b.until("the list again", `!!document.querySelector("table.runs")`)
+	if n := eval[int](b, `new Promise((done) => setTimeout(() => done(window.reports.length), 500))`); n != 0 {
+		b.Errorf("another view was saved as the report of the run")
+	}
+	view("/runs/" + run)
+	b.says("Power of its devices")
+	b.clickReport()
+	b.until("the report says what it lacks", `(window.reports[0] ?? "").includes("not loaded when this was saved")`)
 }
 
 // TestRunPage: the page of a run says at least what ttmon runs says of one: its
@@ -97,6 +127,7 @@ func TestRunPage(t *testing.T) {
 	b.fitsWidth("the page of a run with all that can be known")
 	b.shoot("run-whole")
 	b.keepReport("run r7")
+	b.reportWithoutHistory("r7")
 
 	pid := n.ctl("run", "name=serve,cmd=python3 serve.py,devices=1,kind=ledger,dram=8G,blocks=8,l1=30M,tags=weights/kv_cache/scores/scores")
 	b.until("it is a run", `fetch("/api/v1/runs").then(r => r.json()).then(a => a.runs.some(r => r.id === 8 && r.said.peak_dram.includes("8.0 GiB")))`)
