@@ -204,7 +204,6 @@ func (a *arena) limit() {
 	a.t.Helper()
 	a.wrapper = []string{"sh", "-c", `ulimit -n "$1"; [ -z "$2" ] || echo $$ >"$2/cgroup.procs" || exit 99; shift 2; exec "$@"`, "sh", fmt.Sprint(arenaDescriptors)}
 	for _, base := range []string{"/sys/fs/cgroup/memory", "/sys/fs/cgroup"} {
-		removeOldGroups(base)
 		dir := fmt.Sprintf("%s/ttmond-test-%d-%d", base, os.Getpid(), time.Now().UnixNano())
 		if os.Mkdir(dir, 0o755) != nil {
 			continue
@@ -235,23 +234,6 @@ func (a *arena) removeGroup() {
 		err := os.Remove(a.cgroup)
 		return err == nil || errors.Is(err, os.ErrNotExist)
 	})
-}
-
-// groupAge is longer than any of these tests runs.
-const groupAge = time.Hour
-
-// removeOldGroups removes the control groups of earlier tests that were killed before
-// they could. One that a process is in cannot be removed.
-func removeOldGroups(base string) {
-	list, _ := filepath.Glob(base + "/ttmond-test-*")
-	for _, dir := range list {
-		var pid int
-		var made int64
-		name := filepath.Base(dir)
-		if n, err := fmt.Sscanf(name, "ttmond-test-%d-%d", &pid, &made); n == 2 && err == nil && time.Since(time.Unix(0, made)) > groupAge {
-			_ = os.Remove(dir)
-		}
-	}
 }
 
 // memory is what the daemon's cgroup has used at most; 0 if that is not known.

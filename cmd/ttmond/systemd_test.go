@@ -8,11 +8,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
 // systemd is a real one, as process 1 of namespaces of its own, with our units.
@@ -33,46 +34,23 @@ func newSystemd(t *testing.T, changes ...string) *systemd {
 			t.Skipf("no %s on this machine: %v", tool, err)
 		}
 	}
-	if os.Getuid() != 0 {
-		t.Skip("needs root, to run systemd as process 1")
-	}
 	h := newHost(t)
 	h.alloc = "/tmp/tt_allocation_server.sock" // the units'
 	s := &systemd{host: h, t: t, log: new(syncBuffer)}
 	units := filepath.Join(h.dir, "units")
 	s.writeUnits(units, changes)
-	script := `set -e
-mount --make-rprivate /
+	script := `
 mount -t tmpfs tmpfs /run; mount -t tmpfs tmpfs /etc/systemd/system; mount -t tmpfs tmpfs /var/lib
 mkdir -p /run/systemd/system; cp -r "$1"/* /run/systemd/system/
 rm -f /tmp/tt_allocation_server.sock
 export container=lxc
 exec ` + bin + ` --system --unit=ttmon-test.target --log-target=console --log-level=info --crash-reboot=0`
-	cmd := exec.Command("unshare", "--mount", "--pid", "--fork", "--uts", "--ipc", "--cgroup", "--mount-proc", "--kill-child", "sh", "-c", script, "sh", units)
-	cmd.Stdout, cmd.Stderr = s.log, s.log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	s.pid1 = hermetic.StartInit(t, s.log, script, units)
 	t.Cleanup(func() {
-		said := s.said()
 		if t.Failed() {
 			status, _ := s.systemctl("status", "--no-pager", "--lines=0", "ttmond.service")
-			said += "\n" + status
+			t.Logf("log of systemd:\n%s\nof ttmond:\n%s\n%s", s.log, s.said(), status)
 		}
-		if s.pid1 != 0 {
-			_ = syscall.Kill(s.pid1, syscall.SIGKILL) // and everything with it
-		}
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("log of systemd:\n%s\nof ttmond:\n%s", s.log, said)
-		}
-	})
-	s.await("process 1", func() bool {
-		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", cmd.Process.Pid, cmd.Process.Pid))
-		s.pid1, _ = strconv.Atoi(strings.TrimSpace(string(b)))
-		return s.pid1 != 0
 	})
 	end := time.Now().Add(30 * time.Second)
 	for out, err := s.systemctl("is-active", "ttmond.socket"); out != "active"; out, err = s.systemctl("is-active", "ttmond.socket") {

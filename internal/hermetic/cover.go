@@ -42,6 +42,11 @@ func cover() error {
 	if err != nil {
 		return err
 	}
+	if os.Geteuid() == 0 { // no other user can change a group
+		if err := mountGroups(); err != nil {
+			return err
+		}
+	}
 	for _, c := range covered {
 		if err := unix.Mount("hermetic", c.path, "tmpfs", unix.MS_NOSUID, "mode="+c.mode); err != nil {
 			return fmt.Errorf("mounting an empty %s: %w", c.path, err)

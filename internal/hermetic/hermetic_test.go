@@ -273,3 +273,74 @@ func TestCoveredEntry(t *testing.T) {
 		})
 	}
 }
+
+// The groups of a process are found whichever versions of control groups a
+// machine has, and wherever they are mounted.
+func TestGroupDirs(t *testing.T) {
+	const (
+		one     = "30 20 0:26 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
+		shared  = "31 20 0:27 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
+		named   = "32 20 0:28 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,xattr,name=systemd\n"
+		two     = "33 20 0:29 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
+		partial = "34 20 0:29 /docker/1 /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+	)
+	for _, test := range []struct {
+		name, mounts, groups string
+		want                 []string
+	}{
+		{"version 1", one + shared + named, "3:memory:/a\n2:cpu,cpuacct:/\n1:name=systemd:/b/c\n", []string{"/sys/fs/cgroup/memory/a", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/systemd/b/c"}},
+		{"version 2", two, "0::/user.slice/x.scope\n", []string{"/sys/fs/cgroup/user.slice/x.scope"}},
+		{"a part is mounted", partial, "0::/docker/1/tests\n", []string{"/sys/fs/cgroup/tests"}},
+		{"another part is mounted", partial, "0::/user.slice\n", nil},
+		{"none is mounted", "", "0::/\n", nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := groupDirs(test.mounts, test.groups); !slices.Equal(got, test.want) {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// What tests do to control groups stays in groups of their own, and those go
+// with the tests.
+func TestGroups(t *testing.T) {
+	Need(t)
+	if os.Geteuid() != 0 {
+		t.Skip("only root has groups")
+	}
+	own, err := ownGroups()
+	if err != nil || len(own) == 0 {
+		t.Skipf("no control groups here: %v %v", own, err)
+	}
+	g := NewGroups()
+	if len(g.dirs) == 0 {
+		t.Fatal("no group was made")
+	}
+	child := exec.Command("sleep", orphan)
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = child.Process.Kill(); _ = child.Wait() }()
+	if err := g.Add(child.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range g.dirs {
+		if err := os.Mkdir(filepath.Join(dir, "below"), 0o755); err != nil {
+			t.Error(err)
+		}
+		if b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs")); string(b) != fmt.Sprintln(child.Process.Pid) {
+			t.Errorf("%s has the processes %q, %v", dir, b, err)
+		}
+	}
+	_ = child.Process.Kill()
+	_ = child.Wait()
+	if err := g.Remove(); err != nil {
+		t.Error(err)
+	}
+	for _, dir := range g.dirs {
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%s is still there", dir)
+		}
+	}
+}

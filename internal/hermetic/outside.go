@@ -46,16 +46,32 @@ func runInside(limit time.Duration) (code int, err error) {
 	// started it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	err = cmd.Start()
-	reportEnd.Close()
+	groups := NewGroups()
+	err = errors.Join(startIn(groups, cmd), reportEnd.Close())
 	if err != nil {
-		return 0, fmt.Errorf("making namespaces: %w (%s)", errors.Unwrap(err), remedy())
+		_ = groups.Remove()
+		return 0, fmt.Errorf("making namespaces: %w (%s)", err, remedy())
 	}
+	defer func() {
+		if err := groups.Remove(); err != nil {
+			fmt.Fprintln(os.Stderr, "hermetic: removing the control groups of the tests:", err)
+			code = max(code, 1)
+		}
+	}()
 	if b, err := io.ReadAll(report); err != nil || len(b) > 0 {
 		_ = cmd.Wait()
 		return 0, fmt.Errorf("%s (%s)", b, remedy())
 	}
 	return waitForTests(cmd, deadline), nil
+}
+
+// startIn starts a program in control groups, which are then the root of its
+// cgroup namespace: this process is in them for the moment of the start.
+func startIn(g *Groups, cmd *exec.Cmd) error {
+	if err := g.Add(os.Getpid()); err != nil {
+		return errors.Join(err, g.Return(os.Getpid()))
+	}
+	return errors.Join(cmd.Start(), g.Return(os.Getpid()))
 }
 
 // namespaces are those of the tests. An ordinary user gets them in a user

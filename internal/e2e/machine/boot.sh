@@ -1,6 +1,5 @@
 # Runs as process 1 of its namespaces: $1 is the tree, $2 a directory for the
 # layer above it. Nothing of this machine is in sight but its kernel.
-mount --make-rprivate /
 mount -t tmpfs tmpfs "$2"
 mkdir "$2/upper" "$2/work" "$2/root"
 mount -t overlay overlay -o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" "$2/root"

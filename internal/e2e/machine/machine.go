@@ -16,11 +16,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
 //go:embed boot.sh
@@ -60,27 +60,11 @@ func Boot(t testing.TB, packages ...string) *Machine {
 	}
 	tree := makeTree(t, packages)
 	m := &Machine{t: t}
-	cmd := exec.Command("unshare", "--mount", "--pid", "--fork", "--uts", "--ipc", "--cgroup", "--mount-proc", "--kill-child",
-		"sh", "-euc", bootScript, "sh", tree, t.TempDir())
-	cmd.Stdout, cmd.Stderr = &m.log, &m.log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	m.pid1 = hermetic.StartInit(t, &m.log, bootScript, tree, t.TempDir())
 	t.Cleanup(func() {
-		if m.pid1 != 0 {
-			_ = syscall.Kill(m.pid1, syscall.SIGKILL) // and everything with it
-		}
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
 		if t.Failed() {
 			t.Logf("console of the machine:\n%s", m.log.String())
 		}
-	})
-	m.Await("process 1", func() bool {
-		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", cmd.Process.Pid, cmd.Process.Pid))
-		m.pid1, _ = strconv.Atoi(strings.TrimSpace(string(b)))
-		return m.pid1 != 0
 	})
 	m.Await("the end of the boot", func() bool {
 		state, _ := m.Try("systemctl", "is-system-running")
