@@ -1,5 +1,6 @@
 # ttmon: `make run` shows the boards of this machine, or a simulated host;
-# `make test` is everything that CI checks. `make help` lists the rest.
+# `make test` is what a commit needs, `make test-all` everything that CI checks.
+# `make help` lists the rest.
 
 GO      ?= go
 PREFIX  ?= /usr/local
@@ -42,7 +43,7 @@ web-check: ## check the types of the page, and that its bundle is made from its 
 
 .PHONY: test-web
 test-web: web-check ## the page in a browser: all views, widths and colours, axe-core, the real ttnn (minutes; needs npm)
-	@tools/setup test
+	@tools/setup all
 	$(GO) test -tags web -timeout 30m -v ./internal/e2e/web
 
 .PHONY: run
@@ -59,20 +60,29 @@ demo: ## the real ttnn on simulated boards, next to ttmon (installs ttnn into ~/
 
 # Tests have a /tmp of their own; what builds them does not need the machine's,
 # which may be full. Many packages wait more than they work, so more of them run
-# at a time than there are cores; skipped ones are named at the end. Lint has vetted them already. -trimpath lets
-# every clone of the tree use the same build cache. With RERUN=1 up to six failed
-# tests are run once more and named as flaky.
+# at a time than there are cores; skipped ones are named at the end. Lint has vetted
+# them already. -trimpath lets every clone of the tree use the same build cache. With
+# RERUN=1 up to six failed tests are run once more and named as flaky.
 GOTESTSUM = $(GO) tool -modfile=tools/lint/go.mod gotestsum --format pkgname
 FLAKY = $(CACHE)/tmp/flaky.txt
+RERUN_FLAGS = $(if $(RERUN),--rerun-fails=1 --rerun-fails-max-failures=6 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race --rerun-fails-report=$(FLAKY) --packages=./...)
+GO_TEST = @rm -f $(FLAKY); tools/unchanged $(GOTESTSUM) $(RERUN_FLAGS) $(1) -- -vet=off -trimpath -p $$((2 * $$(nproc))) -timeout 60m $(2) $(if $(RERUN),,./...); \
+  code=$$?; if [ -s $(FLAKY) ]; then echo "flaky: these tests failed once and passed when run again:"; cat $(FLAKY); fi; exit $$code
+
 .PHONY: test
 test: export TMPDIR := $(CACHE)/tmp
-test: ## vet, lint, unit and end-to-end tests with the race detector, fuzz corpora, arm64
+test: ## what a commit needs: lint, and all tests that are quick (5 minutes on two cores)
 	@tools/setup test
 	@$(MAKE) --no-print-directory build lint
-	@rm -f $(FLAKY)
-	$(GOTESTSUM) $(if $(RERUN),--rerun-fails=1 --rerun-fails-max-failures=6 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race --rerun-fails-report=$(FLAKY) --packages=./...) -- \
-	  -race -vet=off -trimpath -p $$((2 * $$(nproc))) -timeout 60m $(if $(RERUN),,./...)
-	@if [ -s $(FLAKY) ]; then echo "flaky: these tests failed once and passed when run again:"; cat $(FLAKY); fi
+	$(call GO_TEST,--hide-summary=skipped,-short)
+
+.PHONY: test-all
+test-all: export TMPDIR := $(CACHE)/tmp
+test-all: ## all tests, with the race detector, every release of ttnn, the whole page, arm64 (20 minutes on two cores)
+	@tools/setup all
+	@$(MAKE) --no-print-directory build lint
+	tools/bpf/check
+	$(call GO_TEST,,-race)
 	@$(MAKE) --no-print-directory arm64
 
 # The packages whose tests are run for arm64 need no process but their own:
@@ -93,7 +103,7 @@ fresh: ## do what README says on a bare Debian 12 and a bare Ubuntu 24.04, as ro
 
 .PHONY: test-thanos
 test-thanos: ## ttmon fleet and remote write with a real Thanos (builds it once: minutes)
-	@tools/setup test
+	@tools/setup all
 	$(GO) test -tags thanos -timeout 3h -v ./internal/e2e/thanos
 
 # Where no function may have a cognitive complexity above 20.
@@ -108,7 +118,6 @@ lint: ## gofumpt, vet, staticcheck and gocognit
 	$(GO) vet -trimpath ./...
 	GOFLAGS="$$($(GO) env GOFLAGS) -trimpath" $(GO) tool -modfile=tools/lint/go.mod staticcheck ./...
 	$(GO) tool -modfile=tools/lint/go.mod gocognit -over 20 -ignore '_test' $(SIMPLE)
-	tools/bpf/check
 
 .PHONY: fmt
 fmt: ## format all Go code
@@ -120,14 +129,14 @@ fuzz: ## run every fuzz test for T each (make fuzz T=10m)
 
 .PHONY: soak
 soak: ## attack a ttmond at random for T (make soak T=10m)
-	@tools/setup test
+	@tools/setup all
 	TTMOND_SOAK=$(T) $(GO) test ./cmd/ttmond -run 'TestSoak' -count=1 -v -timeout 0
 
 # In its own directory go test prints what a test prints.
 .PHONY: truth
 truth: export TMPDIR := $(CACHE)/tmp
 truth: ## hold every figure against the truth, with the real ttnn; COMPOSE=200 on so many random hosts, from SEED on
-	@tools/setup test
+	@tools/setup truth
 ifdef COMPOSE
 	@cd internal/e2e/truth && $(GO) test -count=1 -timeout 2h -run TestCompose -args -compose $(COMPOSE) $(if $(SEED),-compose.from $(SEED))
 else
@@ -137,7 +146,7 @@ endif
 
 .PHONY: bench
 bench: ## print the measurements that the docs quote, as ratios
-	@tools/setup test
+	@tools/setup all
 	@$(MAKE) --no-print-directory build
 	@$(GO) run ./tools/bench $(SECTIONS)
 

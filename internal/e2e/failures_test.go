@@ -181,11 +181,11 @@ func allWatched() []watched {
 	list := []watched{
 		{ttnn.Newest, model.FromUprobe},
 		{ttnn.Newest, model.FromTrack},
-		{"0.76.0", model.FromUprobe},
+		{ttnn.Middle, model.FromUprobe},
 		{ttnn.AllThreads, model.FromTrack},
 	}
 	if os.Getenv("TTMON_TEST_ALL") != "" {
-		list = append(list, watched{"0.76.0", model.FromTrack}, watched{ttnn.AllThreads, model.FromUprobe})
+		list = append(list, watched{ttnn.Middle, model.FromTrack}, watched{ttnn.AllThreads, model.FromUprobe})
 	}
 	return list
 }

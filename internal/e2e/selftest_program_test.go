@@ -121,20 +121,7 @@ func aloneWithTmp(t *testing.T) bool {
 	if !alone(t) {
 		return false
 	}
-	programs, err := unix.Open(bin, unix.O_PATH|unix.O_CLOEXEC, 0) // they lie below /tmp
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(programs)
-	if err := unix.Mount("tmpfs", "/tmp", "tmpfs", 0, "mode=1777"); err != nil {
-		t.Fatalf("mounting a /tmp: %v", err)
-	}
-	if err := os.MkdirAll(bin, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Mount(fmt.Sprintf("/proc/self/fd/%d", programs), bin, "", unix.MS_BIND, ""); err != nil {
-		t.Fatalf("mounting the programs: %v", err)
-	}
+	hermetic.CoverTmp(t, bin)
 	return true
 }
 

@@ -133,7 +133,7 @@ func readPerfetto(t *testing.T, trace []byte) (d decoded) {
 	ok(t, err)
 	packages, _ := filepath.Glob(filepath.Join(home, "ttmon", "perfetto-*"))
 	if len(packages) == 0 {
-		t.Skip("the package perfetto is not there: tools/setup test installs it")
+		t.Skip("the package perfetto is not there: tools/setup all installs it")
 	}
 	root, err := ttnn.Repository()
 	ok(t, err)

@@ -8,26 +8,57 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
 
 	"golang.org/x/sys/unix"
 )
 
-// covered are the directories that are empty inside, with their modes.
-var covered = []struct{ path, mode string }{
+// directory is one that is empty inside, with its mode.
+type directory struct{ path, mode string }
+
+// covered are the directories that are empty inside.
+var covered = []directory{
 	{"/dev/shm", "1777"},
 	{"/tmp", "1777"},
 	{"/run", "0755"},
 }
 
-// cover mounts an empty file system on each, and shows again on it what the
-// tests or the go command cannot do without.
+// cover hides the machine's directories and control groups.
 func cover() error {
+	if os.Geteuid() == 0 { // no other user can change a group
+		if err := mountGroups(); err != nil {
+			return err
+		}
+	}
+	return empty(covered, keptEntries())
+}
+
+// CoverTmp gives a test that is Alone a /tmp in which no other test writes. The
+// paths in keep stay visible, as does what all tests need.
+func CoverTmp(t testing.TB, keep ...string) {
+	t.Helper()
+	kept := keptEntries()
+	for _, path := range keep {
+		if entry, ok := coveredEntry(path); ok && !slices.Contains(kept, entry) {
+			kept = append(kept, entry)
+		}
+	}
+	tmp := slices.DeleteFunc(slices.Clone(covered), func(d directory) bool { return d.path != "/tmp" })
+	kept = slices.DeleteFunc(kept, func(path string) bool { return filepath.Dir(path) != "/tmp" })
+	if err := empty(tmp, kept); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// empty mounts an empty file system on each directory, and shows the kept
+// entries on it again.
+func empty(directories []directory, kept []string) error {
 	type shown struct {
 		path string
 		fd   int
 	}
 	var again []shown
-	for _, path := range keptEntries() {
+	for _, path := range kept {
 		fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -42,12 +73,7 @@ func cover() error {
 	if err != nil {
 		return err
 	}
-	if os.Geteuid() == 0 { // no other user can change a group
-		if err := mountGroups(); err != nil {
-			return err
-		}
-	}
-	for _, c := range covered {
+	for _, c := range directories {
 		if err := unix.Mount("hermetic", c.path, "tmpfs", unix.MS_NOSUID, "mode="+c.mode); err != nil {
 			return fmt.Errorf("mounting an empty %s: %w", c.path, err)
 		}

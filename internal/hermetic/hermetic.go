@@ -119,6 +119,15 @@ func Inside() bool {
 	return err == nil
 }
 
+// Long skips a test under `make test`, which is go test -short: `make test-all`
+// runs it. CONTRIBUTING has the rule which tests are long.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a long one: make test-all")
+	}
+}
+
 // Need skips a test that cannot run outside.
 func Need(t testing.TB) {
 	t.Helper()

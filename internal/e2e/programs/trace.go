@@ -12,7 +12,7 @@ import (
 
 // ErrNoTraceProcessor: Perfetto's trace_processor, or node, which runs it, is not
 // there.
-var ErrNoTraceProcessor = errors.New("trace_processor needs node and the page of Perfetto: tools/setup test installs both")
+var ErrNoTraceProcessor = errors.New("trace_processor needs node and the page of Perfetto: tools/setup all installs both")
 
 // QueryTrace asks Perfetto's own trace_processor about a trace, in SQL: as
 // WebAssembly, which is part of Perfetto's page. It returns the rows of each answer.

