@@ -150,21 +150,18 @@ bench: ## print the measurements that the docs quote, as ratios
 	@$(MAKE) --no-print-directory build
 	@$(GO) run ./tools/bench $(SECTIONS)
 
-.PHONY: docs
-docs: ## regenerate the generated pages of docs/, and what the README shows
-	$(GO) test ./cmd/ttmon ./cmd/ttmon-sim ./internal/metric ./internal/wire ./internal/view/text ./internal/view/bankmap ./internal/view/runtext ./internal/view/tui/top \
-	  -run 'TestDocs|TestAliasPages|TestFieldsPage|TestSchemaFile|TestReadme' -update
-	$(GO) test ./cmd/ttmond ./cmd/ttmon-server -run 'TestManual|TestCompletionFiles' -update
+# Every package with golden files imports internal/golden, or clidocs, which does.
+GOLDEN = $$($(GO) list -f '{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... | grep -E ' .*/internal/(golden|clidocs)' | cut -d ' ' -f 1 | grep -v -E '/(golden|clidocs)$$')
+.PHONY: update
+update: ## write all generated and golden files again: docs, manuals, deps.txt, dashboards, rules, screens. Then read git diff
+	$(GO) test -short -vet=off -trimpath $$(echo "$(GOLDEN)" | grep -v -E '/cmd/ttmon(d|-server)$$') -update
+	$(GO) test -vet=off -trimpath ./cmd/ttmond ./cmd/ttmon-server -run 'TestManual|TestCompletionFiles' -update
 
 .PHONY: film
 film: ## record the animation of the README again, from a terminal on a simulated host (needs tmux and FUSE)
 	@tools/setup demo
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$$(VERSION=0.1.0 tools/version -x)" -o bin/film/ ./cmd/...
 	$(GO) run -trimpath ./tools/picture -film tools/picture/first-look.film -bin bin/film -o docs/pictures/first-look.svg
-
-.PHONY: deps
-deps: ## write the list of packages that each program links (cmd/*/deps.txt) again
-	$(GO) test ./internal/laws -run TestDeps -update
 
 .PHONY: install
 install: ## install below PREFIX; ALIASES=1 also as tt-smi and tt-nvtop

@@ -41,7 +41,7 @@ func attackLibraries(place) error {
 		if depth == "stay" {
 			time.Sleep(time.Hour)
 		}
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(500 * time.Millisecond) // it ends by itself: the attack is many short lives
 		return nil
 	}
 	again := func(depth string) *exec.Cmd {

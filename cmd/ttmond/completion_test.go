@@ -15,7 +15,7 @@ import (
 // they are, so that root's half has no code for them.
 const completionDir = "../../packaging/completion/"
 
-const madeBy = "# Made from the flags of ttmond: go test ./cmd/ttmond -run TestCompletionFiles -update\n"
+const madeBy = "# Made from the flags of ttmond: make update\n"
 
 // TestCompletionFiles: what shells complete are the flags that there are.
 func TestCompletionFiles(t *testing.T) {

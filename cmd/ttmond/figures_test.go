@@ -69,7 +69,7 @@ func measureBase(t *testing.T, program, attack string) {
 			go func() { _, _ = a.tryPlay(60000+uid, attack) }() // it may wait for ever to get in
 		}
 	}
-	time.Sleep(attackTime + time.Second)
+	time.Sleep(attackTime + time.Second) // of attack
 	outcome, mib := "", int(a.memory()>>20)
 	if a.current.ended() {
 		outcome = "killed"

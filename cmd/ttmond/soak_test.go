@@ -132,7 +132,7 @@ func (s *soak) step() {
 		s.note("stop")
 		s.absences.Add(1)
 		s.stop()
-		time.Sleep(time.Duration(s.rnd.IntN(300)) * time.Millisecond)
+		time.Sleep(time.Duration(s.rnd.IntN(300)) * time.Millisecond) // clients have no server
 		s.start()
 		s.absences.Add(1)
 	case what == 14:
@@ -147,7 +147,7 @@ func (s *soak) step() {
 			s.end(cmd)
 		}
 	default:
-		time.Sleep(time.Duration(s.rnd.IntN(1500)) * time.Millisecond)
+		time.Sleep(time.Duration(s.rnd.IntN(1500)) * time.Millisecond) // the attackers work
 	}
 	s.freeSocket()
 	status, tree, err := s.health()

@@ -12,7 +12,7 @@ import (
 // RuleFile is the set as a rule file for Prometheus.
 func (s *Set) RuleFile() []byte {
 	var b strings.Builder
-	b.WriteString("# Generated from internal/alert/rules.toml: go test ./internal/alert -update\ngroups:\n  - name: ttmon\n    rules:\n")
+	b.WriteString("# Generated from internal/alert/rules.toml: make update\ngroups:\n  - name: ttmon\n    rules:\n")
 	for i := range s.Rules {
 		r := &s.Rules[i]
 		fmt.Fprintf(&b, "      - alert: %s\n        expr: |-\n", r.Name)

@@ -1,6 +1,6 @@
 // Package clidocs writes the documentation of a command line program from its
 // tree of commands: pages in Markdown and manual pages. Tests of the programs
-// call it, write the files of docs/ with -update (make docs), and fail when those have
+// call it, write the files of docs/ with -update (make update), and fail when those have
 // fallen behind. It is outside the data flow, and no program links it.
 package clidocs
 

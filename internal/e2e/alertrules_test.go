@@ -174,7 +174,7 @@ func TestEveryRule(t *testing.T) {
 	await(gone, "firing")
 	do(gone.end)
 	await(gone, "resolved")
-	time.Sleep(2 * time.Second)
+	time.Sleep(2 * time.Second) // nothing more must be sent, so there is nothing to wait for
 	compareHeard(t, want, r.heard())
 	for _, rule := range alert.Shipped().Rules {
 		if slices.Contains(unplayedRules, rule.Name) {

@@ -28,10 +28,10 @@ func Check(t *testing.T, path string, got []byte) {
 	}
 	want, err := os.ReadFile(path)
 	if err != nil {
-		t.Errorf("%v (-update writes it)", err)
+		t.Errorf("%v (make update writes it)", err)
 		return
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got; -update rewrites it):\n%s", path, diff)
+		t.Errorf("%s (-want +got; make update rewrites it):\n%s", path, diff)
 	}
 }

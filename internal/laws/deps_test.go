@@ -18,7 +18,7 @@ import (
 )
 
 // TestDeps: each program's deps.txt lists the packages that are linked into it, so
-// that a new one shows in a diff and is reviewed. make deps writes the files.
+// that a new one shows in a diff and is reviewed. make update writes the files.
 func TestDeps(t *testing.T) {
 	root := moduleRoot(t)
 	programs, err := os.ReadDir(filepath.Join(root, "cmd"))
@@ -37,13 +37,13 @@ func TestDeps(t *testing.T) {
 			}
 			want, err := os.ReadFile(file)
 			if err != nil {
-				t.Fatalf("%v: make deps writes it", err)
+				t.Fatalf("%v: make update writes it", err)
 			}
 			for _, line := range changed(string(want), got) {
 				t.Errorf("cmd/%s/deps.txt: %s", p.Name(), line)
 			}
 			if t.Failed() {
-				t.Error("if these packages are to be linked, or no longer: make deps")
+				t.Error("if these packages are to be linked, or no longer: make update")
 			}
 		})
 	}
@@ -111,7 +111,7 @@ func linked(t *testing.T, program string) string {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# What is linked into %s, for linux/amd64 without cgo. Written by make deps.\n", filepath.Base(program))
+	fmt.Fprintf(&b, "# What is linked into %s, for linux/amd64 without cgo. Written by make update.\n", filepath.Base(program))
 	section(&b, "ttmon", own)
 	for _, m := range slices.Sorted(maps.Keys(others)) {
 		section(&b, m, others[m])

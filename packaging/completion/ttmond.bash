@@ -1,4 +1,4 @@
-# Made from the flags of ttmond: go test ./cmd/ttmond -run TestCompletionFiles -update
+# Made from the flags of ttmond: make update
 _ttmond() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	# --flag=value is three words.

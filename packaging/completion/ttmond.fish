@@ -1,4 +1,4 @@
-# Made from the flags of ttmond: go test ./cmd/ttmond -run TestCompletionFiles -update
+# Made from the flags of ttmond: make update
 complete -c ttmond -f
 complete -c ttmond -l alloc-socket -r -F -d 'PATH of the socket for tt-metal\'s allocation reports'
 complete -c ttmond -l check-config -d 'check the configuration, print the result with all defaults, and exit'

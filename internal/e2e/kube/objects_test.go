@@ -42,7 +42,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 	want, err := os.ReadFile(path)
 	if err != nil || !bytes.Equal(want, got) {
-		t.Errorf("%s is not what comes out now (-update rewrites it): %v\n%s", path, err, got)
+		t.Errorf("%s is not what comes out now (make update rewrites it): %v\n%s", path, err, got)
 	}
 }
 

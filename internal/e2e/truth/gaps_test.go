@@ -24,7 +24,7 @@ func knownGaps(s *stage, j *workJob) {
 	// step reports a program of a millisecond when it has ended, and returns how long
 	// the chip had nothing to do before.
 	step := func(wait time.Duration) uint64 {
-		time.Sleep(wait + time.Millisecond)
+		time.Sleep(wait + time.Millisecond) // the pause that is measured
 		pause := clock + uint64(time.Since(begun)) - uint64(time.Millisecond) - c.Clock
 		c.Program(1, pause, uint64(time.Millisecond))
 		return pause

@@ -231,7 +231,7 @@ func IsRecorded(s Sum) bool {
 // RuleFile is the sums as a rule file for Prometheus and Thanos Rule.
 func RuleFile() []byte {
 	var b strings.Builder
-	b.WriteString("# Generated from internal/fleet/sums: go test ./internal/fleet/sums -update\n" +
+	b.WriteString("# Generated from internal/fleet/sums: make update\n" +
 		"# What ttmon fleet and the fleet page ask for on the first screen: a few series a host.\n")
 	fmt.Fprintf(&b, "groups:\n  - name: ttmon-sums\n    interval: %ds\n    rules:\n", int(interval.Seconds()))
 	for _, s := range All() {

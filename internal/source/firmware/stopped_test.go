@@ -167,7 +167,7 @@ func (r *stalledReader) PID() int { return 1<<22 + 2 }
 func (r *stalledReader) Wait()    { <-r.killed }
 
 func (r *stalledReader) Kill() {
-	time.Sleep(20 * time.Millisecond)
+	time.Sleep(20 * time.Millisecond) // it takes its time: callers must not wait for it
 	close(r.killed)
 }
 

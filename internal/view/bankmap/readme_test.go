@@ -11,7 +11,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// The map in the README is what the program prints; -update rewrites it.
+// The map in the README is what the program prints; make update rewrites it.
 func TestReadme(t *testing.T) {
 	const path, begin, fence = "../../../README.md", "`ttmon mem`, who holds what", "```\n"
 	old, err := os.ReadFile(path)

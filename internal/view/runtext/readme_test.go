@@ -12,7 +12,7 @@ import (
 )
 
 // The account in the README and in the page of libttmon is what the program
-// prints; -update rewrites it.
+// prints; make update rewrites it.
 func TestReadme(t *testing.T) {
 	const mib, gib = 1 << 20, 1 << 30
 	device, gapAt := 0, 8.0

@@ -48,7 +48,7 @@ func shown() *model.Snapshot {
 	return s
 }
 
-// The first picture in the README is what the program prints; -update
+// The first picture in the README is what the program prints; make update
 // rewrites it.
 func TestReadme(t *testing.T) {
 	const path, fence = "../../../README.md", "```\n"

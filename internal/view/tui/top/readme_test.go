@@ -11,7 +11,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui/theme"
 )
 
-// The picture in the README is what the program draws; -update redraws it.
+// The picture in the README is what the program draws; make update redraws it.
 func TestReadme(t *testing.T) {
 	const readme, svg = "../../../../README.md", "docs/pictures/top.svg"
 	page, err := os.ReadFile(readme)
