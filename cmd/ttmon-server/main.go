@@ -73,7 +73,7 @@ history and the web page without root.`,
 			return f.run(cmd.Context(), cfg)
 		},
 	}
-	cmd.AddCommand(fleetCommand(), replayCommand(), adoptCommand(), hashPasswordCommand())
+	cmd.AddCommand(fleetCommand(), replayCommand(), stateDirCommand(), hashPasswordCommand())
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return daemon.Usage(err) })
 	paths := server.DefaultPaths()
 	p := cmd.Flags()

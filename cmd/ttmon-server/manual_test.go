@@ -44,7 +44,7 @@ func sections(*cobra.Command) []clidocs.Section {
 		}},
 		{Title: "FILES", Terms: []clidocs.Term{
 			{Name: p.Config, Meaning: "the configuration"},
-			{Name: p.Old, Meaning: "ttmond's, with the sections that moved"},
+			{Name: p.Conditions, Meaning: "ttmond's, for the thresholds"},
 			{Name: p.Socket, Meaning: "the API socket for ttmon"},
 			{Name: p.StateDir, Meaning: "history, events, alerts, jobs"},
 		}},

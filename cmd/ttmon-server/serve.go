@@ -26,7 +26,7 @@ the same. A bearer token is taken from $TTMON_PROMETHEUS_TOKEN.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, logs := daemon.NewLog(c.Log, os.Stderr)
 			defer logs.Close()
-			return server.ServeFleet(cmd.Context(), &c.Moved, os.Stderr, log)
+			return server.ServeFleet(cmd.Context(), &c, os.Stderr, log)
 		},
 	}
 	f := cmd.Flags()
@@ -57,35 +57,28 @@ func replayCommand() *cobra.Command {
 	return cmd
 }
 
-// adoptCommand is for packages and pods: what has to be done as root before the
-// server runs.
-func adoptCommand() *cobra.Command {
+// stateDirCommand is for pods and for packages where no systemd runs: what has to be
+// done as root before the server runs.
+func stateDirCommand() *cobra.Command {
 	p := server.SystemPaths()
-	name, from := "ttmon", "/var/lib/ttmon"
+	name := "ttmon"
 	cmd := &cobra.Command{
-		Use:   "adopt",
-		Short: "Create the state directory and move the history of an earlier release there (as root)",
-		Long: `Creates the state directory, owned by the user that ttmon-server runs as. Earlier
-releases kept history, events, jobs and alerts in ttmond's directory: they are moved
-here, without replacing what the server already has. The packages run this on
-installation; ttmon-server must be stopped.`,
-		Example: "  ttmon-server adopt --user ttmon",
+		Use:   "make-state-dir",
+		Short: "Create the state directory of ttmon-server (as root)",
+		Long: `Creates the state directory, owned by the user that ttmon-server runs as. systemd
+does the same for the unit; pods, and machines without systemd, need it.`,
+		Example: "  ttmon-server make-state-dir --user ttmon",
 		Args:    usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(*cobra.Command, []string) error {
 			uid, gid, err := lookUp(name)
 			if err != nil {
 				return daemon.Usage(err)
 			}
-			moved, err := server.Adopt(from, p.StateDir, uid, gid)
-			for _, name := range moved {
-				fmt.Fprintf(cmd.OutOrStdout(), "moved %s from %s to %s\n", name, from, p.StateDir)
-			}
-			return err
+			return server.MakeStateDir(p.StateDir, uid, gid)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&name, "user", name, "the `USER` that ttmon-server runs as, by name or number")
-	f.StringVar(&from, "from", from, "the state `DIR` of ttmond")
 	f.StringVar(&p.StateDir, "state-dir", p.StateDir, "the state `DIR` of ttmon-server")
 	return cmd
 }

@@ -28,11 +28,6 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"--root", wrong}, 2, "root: " + wrong + " is not a directory"},
 		{[]string{"--no-such-flag"}, 2, "no-such-flag"},
 		{[]string{"something"}, 2, "something"},
-		{[]string{"replay"}, 2, "ttmon-server replay"},
-		{[]string{"fleet", "--prometheus", "http://x"}, 2, "ttmon-server fleet"},
-		{[]string{"--listen", "127.0.0.1:9108"}, 2, "ttmon-server --listen"},
-		{[]string{"--listen", "off", "--check-config"}, 0, "[alloc]"},
-		{[]string{"--node-condition", "x"}, 2, "ttmon-server --node-condition"},
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
 			cmd := exec.Command(bin, c.args...)

@@ -155,7 +155,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	defer full.Close()
 	h := newHost(t, "-v")
-	cmd := exec.Command(program(t), "--alloc-socket", h.alloc, "--socket", h.api, "--state-dir", h.dir+"/state", "--root", h.root, "--listen", "off", "-v")
+	cmd := exec.Command(program(t), "--alloc-socket", h.alloc, "--socket", h.api, "--state-dir", h.dir+"/state", "--root", h.root, "-v")
 	cmd.Stderr = full
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -200,7 +200,7 @@ func TestStuckLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := newHost(t)
-	cmd := exec.Command(program(t), "--alloc-socket", h.alloc, "--socket", h.api, "--state-dir", h.dir+"/state", "--root", h.root, "--listen", "off", "-v")
+	cmd := exec.Command(program(t), "--alloc-socket", h.alloc, "--socket", h.api, "--state-dir", h.dir+"/state", "--root", h.root, "-v")
 	cmd.Stderr = w
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -202,9 +202,6 @@ func (h *host) startOnTerminal() (*os.File, *instance) {
 // args are those of every ttmond of a host.
 func (h *host) args(more ...string) []string {
 	all := append([]string{"--alloc-socket", h.alloc, "--socket", h.api, "--state-dir", filepath.Join(h.dir, "state"), "--root", h.root}, h.extraArgs...)
-	if h.program == "" { // which knows no such flag
-		all = append(all, "--listen", "off")
-	}
 	return append(all, more...)
 }
 

@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -48,7 +47,6 @@ func main() {
 type flags struct {
 	node.Options
 	checkConfig, keep, help, version bool
-	listen, nodeCondition            string // moved to ttmon-server: see moved
 }
 
 // about is what --help says before the flags.
@@ -87,9 +85,6 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return daemon.Usage(err)
 	}
-	if err := f.moved(); err != nil {
-		return daemon.Usage(err)
-	}
 	if f.checkConfig {
 		return cfg.Print(out)
 	}
@@ -123,31 +118,11 @@ func (f *flags) flagSet() *pflag.FlagSet {
 	p.BoolVarP(&f.help, "help", "h", false, "print this help and exit")
 	p.BoolVar(&f.version, "version", false, "print the version and exit")
 	p.BoolVar(&f.keep, "keep", false, "only keep the connections of a ttmond that stops")
-	p.StringVar(&f.listen, "listen", "", "ttmon-server's")
-	p.StringVar(&f.nodeCondition, "node-condition", "", "ttmon-server's")
-	for _, name := range []string{"keep", "listen", "node-condition"} {
-		_ = p.MarkHidden(name)
-	}
+	_ = p.MarkHidden("keep")
 	return p
 }
 
-// unexpected returns the error for an argument. fleet and replay were commands of ttmond
-// once.
+// unexpected returns the error for an argument.
 func unexpected(arg string) error {
-	if arg == "fleet" || arg == "replay" {
-		return fmt.Errorf("%s is served by ttmon-server %s", arg, arg)
-	}
 	return fmt.Errorf("unexpected argument %q: ttmond takes only flags", arg)
-}
-
-// moved rejects flags that are ttmon-server's now. --listen=off is accepted: ttmond has
-// no TCP listener.
-func (f *flags) moved() error {
-	switch {
-	case f.listen != "" && f.listen != "off":
-		return errors.New("--listen: ttmond listens on Unix sockets only; /metrics, PromQL and the page are served by ttmon-server --listen ADDR")
-	case f.nodeCondition != "":
-		return errors.New("--node-condition: the condition of the node is set by ttmon-server --node-condition NODE")
-	}
-	return nil
 }

@@ -49,7 +49,7 @@ func arenaIn(t *testing.T, s *systemd) *arena {
 func TestSoakSystemd(t *testing.T) {
 	length := soakFor(t) / 4
 	s := newSystemd(t, "WatchdogSec=3s", "RestartSec=50ms", "Environment=GORACE=atexit_sleep_ms=0", "ExecStart=",
-		"ExecStart="+program(t)+" --listen off")
+		"ExecStart="+program(t))
 	a := arenaIn(t, s)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d, for %v", seed, length)
@@ -134,7 +134,7 @@ echo ready; sleep 1000`
 func TestSoakMemoryMax(t *testing.T) {
 	soakFor(t)
 	s := newSystemd(t, "MemoryMax=160M", "RestartSec=1s", "Environment=GORACE=atexit_sleep_ms=0", "ExecStart=",
-		"ExecStart="+program(t)+" --listen off")
+		"ExecStart="+program(t))
 	c := s.client()
 	fds := c.do("fds")
 	c.do("alloc 0 4194304 1000 0")

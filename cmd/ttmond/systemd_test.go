@@ -139,7 +139,7 @@ func (s *systemd) client() *client {
 func TestSystemd(t *testing.T) {
 	t.Parallel()
 	s := newSystemd(t, "WatchdogSec=6s", "RestartSec=50ms", "Environment=GORACE=atexit_sleep_ms=0", "ExecStart=",
-		"ExecStart="+program(t)+" --listen off")
+		"ExecStart="+program(t))
 	if s.show("ActiveState") != "inactive" {
 		t.Fatalf("the service runs before anybody has come: %s", s.show("ActiveState"))
 	}

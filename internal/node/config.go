@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -36,35 +34,8 @@ type Config struct {
 	Uprobe     uprobeConfig      `toml:"uprobe" comment:"Watching the allocators of unmodified programs through the kernel."`
 	Kubernetes kubernetesConfig  `toml:"kubernetes" comment:"What the node's kubelet knows."`
 	Log        daemon.LogConfig  `toml:"log"`
-	movedSections
 
 	takeover, keep bool // from the command line only
-}
-
-// movedSections are those that ttmon-server reads from this file. They are
-// accepted, so that an upgrade needs no edit, and checked there.
-type movedSections struct {
-	Listen      any `toml:"listen,omitempty"`
-	Metrics     any `toml:"metrics,omitempty"`
-	History     any `toml:"history,omitempty"`
-	Fleet       any `toml:"fleet,omitempty"`
-	Alerts      any `toml:"alerts,omitempty"`
-	RemoteWrite any `toml:"remote_write,omitempty"`
-}
-
-// reportMoved logs, in one line, the sections that ttmond does not use.
-func (m *movedSections) reportMoved(log *slog.Logger) {
-	var names []string
-	v := reflect.ValueOf(*m)
-	for i := range v.NumField() {
-		if !v.Field(i).IsNil() {
-			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("toml"), ",")
-			names = append(names, name)
-		}
-	}
-	if len(names) > 0 {
-		log.Info("config sections are read by ttmon-server, not by ttmond", "sections", strings.Join(names, ","))
-	}
 }
 
 type allocConfig struct {

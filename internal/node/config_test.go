@@ -58,7 +58,6 @@ func TestConfigPrinted(t *testing.T) {
 func TestConfigMistakes(t *testing.T) {
 	for text, want := range map[string]string{
 		"[alloc]\nsokcet = \"/x\"\n":                                    "line 2: unknown key alloc.sokcet (did you mean alloc.socket?)",
-		"[histroy]\nfine = \"3h\"\n":                                    "line 1: unknown key histroy (did you mean history?)",
 		"[alloc]\nsocket = 5\n":                                         "line 2",
 		"[alloc\n":                                                      "line 1",
 		"[alloc]\nmode = \"0999\"\n":                                    "alloc.mode: \"0999\"",
@@ -86,21 +85,5 @@ func TestConfigMistakes(t *testing.T) {
 	}
 	if _, err := Configure(Options{File: "/no/such/file"}); err == nil || !strings.Contains(err.Error(), "/no/such/file") {
 		t.Errorf("missing file: %v", err)
-	}
-}
-
-// The sections that ttmon-server reads now do not keep ttmond from starting.
-func TestMovedSections(t *testing.T) {
-	path := write(t, "[listen]\naddress = '0.0.0.0:1'\n[history]\nanything = 3\n[[remote_write]]\nurl = 'http://x/'\n[collect]\ninterval = '2s'\n")
-	c, err := Configure(Options{File: path})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b bytes.Buffer
-	log, logs := daemon.NewLog(c.Log, &b)
-	c.reportMoved(log)
-	logs.Close()
-	if got := b.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "sections=listen,history,remote_write") {
-		t.Errorf("the log says %q", got)
 	}
 }

@@ -13,12 +13,11 @@ import (
 // none is passed over in silence.
 func TestEveryDifferenceIsFound(t *testing.T) {
 	a, b := Default(), Default()
-	b.History = map[string]any{"max_series": 5}
 	b.Collect.Interval = daemon.Duration{Duration: time.Hour}
 	b.Uprobe.Enabled = !b.Uprobe.Enabled
 	var names []string
 	daemon.EachDifference(&a, &b, func(name string, _, _ reflect.Value) { names = append(names, name) })
-	want := []string{"collect.interval", "uprobe.enabled", "history"}
+	want := []string{"collect.interval", "uprobe.enabled"}
 	if !slices.Equal(names, want) {
 		t.Errorf("differences %q, want %q", names, want)
 	}

@@ -165,9 +165,6 @@ func (a *archive) open() {
 	if err != nil {
 		a.journalChanged(err)
 	}
-	if err := j.Import(dir); err != nil {
-		a.log.Warn("cannot import snapshots and events of an earlier release", "err", err)
-	}
 	a.mu.Lock()
 	a.journal = j
 	a.mu.Unlock()

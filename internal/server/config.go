@@ -33,37 +33,31 @@ type Config struct {
 	// none runs, they are read from its file unless they are set here.
 	Conditions assess.Thresholds `toml:"conditions" comment:"From which values on something is wrong, where no ttmond runs; without this section, as in ttmond.toml."`
 	// Telemetry is the address of tt-telemetry.
-	Telemetry string `toml:"tt_telemetry" comment:"Address of tt-telemetry, Tenstorrent's exporter, on this host (http://127.0.0.1:8080/metrics): values of chips behind Ethernet, link and memory counters. Empty: it is not asked."`
-	Moved
-	Log daemon.LogConfig `toml:"log"`
-}
-
-// Moved are the sections that were ttmond's before there was a ttmon-server. They
-// are read from its file too, so that an upgrade keeps them; ttmon-server.toml
-// takes precedence.
-type Moved struct {
-	Listen  Listen  `toml:"listen" comment:"HTTP for Prometheus, Grafana and browsers."`
-	Metrics Metrics `toml:"metrics" comment:"What /metrics, history and remote write hold."`
-	History History `toml:"history" comment:"What happened: numbers, events, whole snapshots."`
-	Fleet   Fleet   `toml:"fleet" comment:"The page's view of many hosts."`
-	Alerts  Alerts  `toml:"alerts" comment:"Who is told when something is wrong."`
+	Telemetry string  `toml:"tt_telemetry" comment:"Address of tt-telemetry, Tenstorrent's exporter, on this host (http://127.0.0.1:8080/metrics): values of chips behind Ethernet, link and memory counters. Empty: it is not asked."`
+	Listen    Listen  `toml:"listen" comment:"HTTP for Prometheus, Grafana and browsers."`
+	Metrics   Metrics `toml:"metrics" comment:"What /metrics, history and remote write hold."`
+	History   History `toml:"history" comment:"What happened: numbers, events, whole snapshots."`
+	Fleet     Fleet   `toml:"fleet" comment:"The page's view of many hosts."`
+	Alerts    Alerts  `toml:"alerts" comment:"Who is told when something is wrong."`
 	// Engines that samples are sent to.
-	RemoteWrite []RemoteWrite `toml:"remote_write,omitempty"`
+	RemoteWrite []RemoteWrite    `toml:"remote_write,omitempty"`
+	Log         daemon.LogConfig `toml:"log"`
 }
 
 // Paths are the places of a server: those of the system's, or a user's own.
 type Paths struct {
-	Config, Old string // ttmon-server.toml, and ttmond.toml with the sections that have moved
-	System      string // ttmond.toml of the host, for the thresholds; empty: Old is
-	StateDir    string
-	Socket      string
-	Rules       string
+	Config     string // ttmon-server.toml
+	Conditions string // ttmond.toml, for the thresholds
+	System     string // that of the host, where Conditions is the user's own
+	StateDir   string
+	Socket     string
+	Rules      string
 }
 
 // SystemPaths are those of the unit.
 func SystemPaths() Paths {
 	return Paths{
-		Config: "/etc/ttmon/ttmon-server.toml", Old: "/etc/ttmon/ttmond.toml", StateDir: "/var/lib/ttmon-server",
+		Config: "/etc/ttmon/ttmon-server.toml", Conditions: "/etc/ttmon/ttmond.toml", StateDir: "/var/lib/ttmon-server",
 		Socket: apitype.ServerSocket, Rules: "/etc/ttmon/alerts.toml",
 	}
 }
@@ -74,7 +68,7 @@ func DefaultPaths() Paths {
 		return SystemPaths()
 	}
 	return Paths{
-		Config: daemon.ConfigPath("ttmon-server.toml"), Old: daemon.ConfigPath("ttmond.toml"), System: setting.System, StateDir: daemon.StateDir("ttmon"),
+		Config: daemon.ConfigPath("ttmon-server.toml"), Conditions: daemon.ConfigPath("ttmond.toml"), System: setting.System, StateDir: daemon.StateDir("ttmon"),
 		Socket: daemon.UserSocket("server.sock"), Rules: daemon.ConfigPath("alerts.toml"),
 	}
 }
@@ -85,24 +79,19 @@ func Default(p Paths) Config {
 		StateDir: p.StateDir, Socket: p.Socket, Mode: "0666", Root: "/",
 		Conditions: assess.Default(),
 		Collect:    daemon.NewCollect(collect.DefaultTimeout),
-		Moved: Moved{
-			Listen:  Listen{Address: DefaultListen},
-			Metrics: Metrics{Workloads: "auto", Compat: []string{}},
-			History: defaultHistory(),
-			Alerts:  defaultAlerts(p.Rules),
-			Fleet:   Fleet{NodeURL: fleet.UsualPage},
-		},
-		Log: daemon.LogConfig{Level: "info", Format: "auto"},
+		Listen:     Listen{Address: DefaultListen},
+		Metrics:    Metrics{Workloads: "auto", Compat: []string{}},
+		History:    defaultHistory(),
+		Alerts:     defaultAlerts(p.Rules),
+		Fleet:      Fleet{NodeURL: fleet.UsualPage},
+		Log:        daemon.LogConfig{Level: "info", Format: "auto"},
 	}
 }
 
-// Read reads the configuration over the defaults: first the sections of ttmond's
-// file that have moved here, then file, which must exist if it was named.
+// Read reads the configuration over the defaults: the thresholds of ttmond, then
+// file, which must exist if it was named.
 func (c *Config) Read(p Paths, file string) error {
-	if err := c.readMoved(p.Old); err != nil {
-		return err
-	}
-	t, err := setting.Read(p.Old, p.System)
+	t, err := setting.Read(p.Conditions, p.System)
 	if err != nil {
 		return err
 	}
@@ -116,21 +105,6 @@ func (c *Config) Read(p Paths, file string) error {
 		return nil
 	}
 	return err
-}
-
-// readMoved reads what is ours out of ttmond's file. ttmond checks the rest.
-func (c *Config) readMoved(path string) error {
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading the sections that ttmond.toml had for ttmon-server: %w", err)
-	}
-	if err := toml.Unmarshal(b, &c.Moved); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
 }
 
 // Check finds mistakes, and makes paths absolute.
@@ -169,7 +143,7 @@ func (c *Config) Check() error {
 	return nil
 }
 
-func (c *Moved) checkRemoteWrite() error {
+func (c *Config) checkRemoteWrite() error {
 	for i := range c.RemoteWrite {
 		if err := c.RemoteWrite[i].check(); err != nil {
 			return err

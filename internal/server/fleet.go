@@ -86,7 +86,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 
 // ServeFleet serves the page for a fleet alone, without a host of its own, until
 // ctx is done. It prints the address to out.
-func ServeFleet(ctx context.Context, c *Moved, out io.Writer, log *slog.Logger) error {
+func ServeFleet(ctx context.Context, c *Config, out io.Writer, log *slog.Logger) error {
 	if c.Fleet.Prometheus == "" {
 		return daemon.Usage(errors.New("no address of Prometheus: use --prometheus URL"))
 	}
