@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
 // promQL asks the history over the API's socket.
@@ -44,6 +45,7 @@ func (h *host) samples() (n int) {
 
 // History, events and snapshots outlive the daemon, however it ends.
 func TestArchiveSurvivesKill(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	h := newHost(t)
 	h.simulate("n300,p150a")
@@ -139,6 +141,7 @@ func TestArchiveWithoutDisk(t *testing.T) {
 }
 
 func TestHistoryOff(t *testing.T) {
+	hermetic.Long(t)
 	h := newHost(t)
 	config := filepath.Join(h.dir, "ttmond.toml")
 	if err := os.WriteFile(config, []byte("[history]\nenabled = false\n"), 0o600); err != nil {

@@ -10,11 +10,14 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
 // A disk that is really full: history continues in memory, with a warning, and
 // returns to the disk when there is room.
 func TestHistoryOnAFullDisk(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	h := newHost(t)
 	h.simulate("p150a")
@@ -68,6 +71,7 @@ func TestHistoryOnAFullDisk(t *testing.T) {
 // A ttmond whose disk is full says so before an event is lost, and no longer when there
 // is room.
 func TestTtmondOnAFullDisk(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	h := newHost(t)
 	h.simulate("p150a")

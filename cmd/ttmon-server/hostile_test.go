@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
 // attackVar says that this program is an attacker, and which.
@@ -173,6 +175,7 @@ func scrape(url string) (page string, err error) {
 // neither root from asking nor Prometheus from scraping. Pages of other origins
 // cannot ask at all. ttmond notices nothing.
 func TestHostileQueries(t *testing.T) {
+	hermetic.Long(t)
 	if os.Geteuid() != 0 {
 		t.Skip("attackers are other users: that takes root")
 	}

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
 // freePort returns a port of 127.0.0.1 that no process listens on now. It is below
@@ -141,6 +143,7 @@ func (p *prometheus) query(expr string) []result {
 
 // A real Prometheus scrapes us, and finds nothing wrong with it.
 func TestPrometheusScrapes(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	tool(t, "prometheus")
 	h := newHost(t)
@@ -191,6 +194,7 @@ func get(t testing.TB, url string, header http.Header) string {
 // The rule file is loaded by a real Prometheus and fires there; our own rules
 // say the same. The hearts of a tree of files do not beat.
 func TestPrometheusRulesFire(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	tool(t, "prometheus")
 	rules, err := filepath.Abs("../../packaging/prometheus/ttmon.rules.yml")
@@ -219,6 +223,7 @@ scrape_configs: [{job_name: ttmon, static_configs: [{targets: [%q]}]}]
 // Remote write arrives in a real Prometheus, also what was sampled while that
 // was down.
 func TestPrometheusTakesRemoteWrite(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	tool(t, "prometheus")
 	p := newPrometheus(t, "global: {scrape_interval: 1m}\n")

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
 // reloaded asks for a reload and returns what it says.
@@ -26,6 +28,7 @@ func (h *host) reloaded() []string {
 // Who is notified of alerts, and where samples go, changes without a restart; what
 // cannot change is said to stay.
 func TestReloadOfMemory(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	h := newHost(t)
 	h.simulate("n300,p150a")

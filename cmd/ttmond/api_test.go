@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/wire"
 )
@@ -137,6 +138,7 @@ func TestAPIOlderProcess(t *testing.T) {
 }
 
 func TestAPIReports(t *testing.T) {
+	hermetic.Long(t)
 	h := newHost(t)
 	h.start()
 	c := h.cpp(144)

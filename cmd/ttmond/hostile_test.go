@@ -19,10 +19,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	apiclient "github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
 // Each attack, by a user of its own, three at a time.
 func TestHostile(t *testing.T) {
+	hermetic.Long(t)
 	for _, group := range []struct {
 		attacks []string
 		expect  []string // in the daemon's log
@@ -60,6 +62,7 @@ func TestHostile(t *testing.T) {
 // allocation, no other user speaks for root's processes, and when the attackers
 // have exited nothing of them is left.
 func TestHostileFiles(t *testing.T) {
+	hermetic.Long(t)
 	a := newArena(t)
 	a.begin()
 	watching := a.watchState()["state"] == "on"
@@ -168,6 +171,7 @@ func (a *arena) watchProgram(watching bool) {
 // Users follow their own allocations in masses, and do not read: root is still
 // sent all of them.
 func TestHostileFollowers(t *testing.T) {
+	hermetic.Long(t)
 	a := newArena(t)
 	a.begin()
 	if st := a.watchState(); st["state"] != "on" {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
@@ -19,6 +20,7 @@ import (
 // followed when they have used up their share, and root's program is watched
 // from its first allocation.
 func TestHostileBlocks(t *testing.T) {
+	hermetic.Long(t)
 	a := newArena(t)
 	a.begin()
 	if st := a.watchState(); st["state"] != "on" {

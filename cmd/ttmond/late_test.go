@@ -11,11 +11,13 @@ import (
 	"github.com/hanwen/go-fuse/v2/fs"
 
 	"github.com/ttmon/ttmon/internal/fusetest"
+	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
 // A source whose file does not answer is late, and health says which and since
 // when; ttmond continues to serve clients, and is healthy again when the file answers.
 func TestLateSource(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	h := newHost(t)
 	h.simulate("n150")

@@ -137,6 +137,7 @@ func (s *systemd) client() *client {
 // Our units under a real systemd: clients start the service by connecting, and
 // live through restarts, crashes, the watchdog and stops.
 func TestSystemd(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	s := newSystemd(t, "WatchdogSec=6s", "RestartSec=50ms", "Environment=GORACE=atexit_sleep_ms=0", "ExecStart=",
 		"ExecStart="+program(t))

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"pgregory.net/rapid"
 )
@@ -49,6 +50,7 @@ const (
 )
 
 func TestListAgainstBruteForce(t *testing.T) {
+	hermetic.Long(t)
 	rapid.Check(t, func(t *rapid.T) {
 		geometry := Geometry{Pool: model.DRAM, Banks: 8, Base: base, Capacity: units * unit, Align: unit, Smallest: unit}
 		l := NewList(geometry, FromStart)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/sim"
@@ -13,6 +14,7 @@ import (
 // What led to an alert is kept: the chip as it was before it hung, and after,
 // and the alert itself. ttmon replay shows it.
 func TestAlertIsRecorded(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	h := start(t, sim.Options{Boards: "p150a,n150"})
 	var r receiver

@@ -14,6 +14,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/ttmon/ttmon/internal/alert"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim"
 )
@@ -106,6 +107,7 @@ var unplayedRules = []string{"EthernetLinkDown", "EthernetLinkWeak", "GDDRFailed
 // Every shipped rule notifies once when its fault begins and once when it is
 // over, and nothing else is told.
 func TestEveryRule(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	if !alone(t) {
 		return

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim"
 )
@@ -15,6 +16,7 @@ import (
 // Where they contradict each other every view says so, and no longer when they
 // agree again.
 func TestDispatch(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	h := start(t, sim.Options{Boards: "p150a"})
 	library, err := ttnn.Imitate(t.TempDir(), ttnn.Newest)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/source/track"
 	"github.com/ttmon/ttmon/internal/source/uprobe"
@@ -28,6 +29,7 @@ func preloadedEnv(t *testing.T) []string {
 // TestInsideAndOutsideAgree: the library in a process and the kernel's probes
 // outside, on one process at once, have the same blocks.
 func TestInsideAndOutsideAgree(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	var libraries []string // known before they run, however busy the machine is
 	for _, release := range []string{ttnn.AllThreads, ttnn.Newest} {
@@ -54,6 +56,7 @@ func TestInsideAndOutsideAgree(t *testing.T) {
 	}
 	for _, release := range []string{ttnn.AllThreads, ttnn.Newest} {
 		t.Run(release, func(t *testing.T) {
+			ttnn.NeedRelease(t, release)
 			j, err := ttnn.Start(ttnn.Options{Release: release, Descriptor: descriptor, Dir: t.TempDir(), Env: env})
 			if err != nil {
 				t.Fatal(err)
@@ -107,6 +110,7 @@ func heldBlocks(p *blocks.Process) map[model.Pool][]block {
 
 // TestPythonPackage runs the package's own tests, on every Python there is.
 func TestPythonPackage(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	library := strings.TrimPrefix(preloadedEnv(t)[0], "LD_PRELOAD=")
 	root, err := ttnn.Repository()
@@ -127,6 +131,7 @@ func TestPythonPackage(t *testing.T) {
 // TestPythonPackageOnTTNN: attached before ttnn and after it, tags, sums and
 // snapshots are those of the allocator.
 func TestPythonPackageOnTTNN(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	library := strings.TrimPrefix(preloadedEnv(t)[0], "LD_PRELOAD=")
 	root, err := ttnn.Repository()

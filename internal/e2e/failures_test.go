@@ -277,6 +277,7 @@ func (k *keeper) isSeen(f *failing, how model.Source) {
 // TestStormHidesNoOtherFailure: while a program of one user fails as fast as it can, another
 // user's only failure is kept, reported and counted.
 func TestStormHidesNoOtherFailure(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	h := start(t, sim.Options{Boards: "p150a"})
 	k := startKeeper(t, h, "--config", watchingFromTheStart(t))
@@ -422,6 +423,7 @@ func (k *keeper) outlives(f *failing) {
 // TestFailureAlert: a failed allocation notifies once, and once when it is over.
 // The other rules have TestEveryRule.
 func TestFailureAlert(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	h := start(t, sim.Options{Boards: "p150a"})
 	var r receiver

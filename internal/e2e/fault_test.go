@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim"
 )
@@ -337,6 +338,7 @@ func TestDegradedLink(t *testing.T) {
 // TestSlowLoop: the counters of a fast link wrap between two snapshots that
 // are far apart. The rate is right all the same.
 func TestSlowLoop(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	h := start(t, sim.Options{Boards: "p150a"})
 	ctl(t, h, "traffic", "0", "to=40000000000", "from=0") // 40 GB/s: a wrap every 3.4 s

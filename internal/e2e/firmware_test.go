@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim"
 )
@@ -15,6 +16,7 @@ import (
 // a PCI resource file, nor a configuration space. The simulated host notes every
 // open of one.
 func TestFirmwareOff(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	h := start(t, sim.Options{Boards: "n300,p150a"})
 	d := startDaemon(t, h)
@@ -35,6 +37,7 @@ func TestFirmwareOff(t *testing.T) {
 // TestFirmwareOffTrace: the same as the kernel sees it. Every process of ttmond is
 // traced, from its start.
 func TestFirmwareOffTrace(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	strace, err := exec.LookPath("strace")
 	if err != nil {
@@ -71,6 +74,7 @@ func TestFirmwareOffTrace(t *testing.T) {
 // TestFirmwareBlackhole: a Blackhole's table by its node, opened with O_APPEND and
 // without anything else; a load that does not return costs that chip's values.
 func TestFirmwareBlackhole(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	h := start(t, sim.Options{Boards: "p150a,p150a"})
 	d := startDaemon(t, h, "--firmware", "table")
@@ -110,6 +114,7 @@ func TestFirmwareBlackhole(t *testing.T) {
 // TestFirmwareTable: a Wormhole's table as root, by its PCI file and without
 // opening the node; no process is shown as a user of the device.
 func TestFirmwareTable(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	h := start(t, sim.Options{Boards: "n300,n150", UMDDump: true})
 	d := startDaemon(t, h, "--firmware", "table")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/e2e/killed"
 	"github.com/ttmon/ttmon/internal/e2e/programs"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/sim"
 )
 
@@ -15,6 +16,7 @@ import (
 // that was answered is lost, and of the history the last seconds at most. How
 // many exactly, make bench measures.
 func TestKilledAgainAndAgain(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	programs.Depend(t)
 	r, err := killed.Loop(t.Context(), killed.Options{Bin: bin, Boards: "4xp150a", Processes: 8, Interval: 250 * time.Millisecond, Rounds: 6})

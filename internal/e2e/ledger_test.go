@@ -49,6 +49,7 @@ func reporter(t *testing.T, wrapper ...string) (d *libtest.Driver, dir string) {
 // TestMemOfALedger: what a program says of itself is shown without a daemon,
 // and who holds what with it.
 func TestMemOfALedger(t *testing.T) {
+	hermetic.Long(t)
 	d, _ := reporter(t)
 	pid := fmt.Sprint(d.Cmd.Process.Pid)
 	out, err := exec.Command(filepath.Join(bin, "ttmon"), "mem", "-p", pid, "--json").Output()
@@ -117,6 +118,7 @@ func TestFitsOfADevice(t *testing.T) {
 // TestLedgerOfARealUser: an account without any right runs its program and looks
 // at it; others see it only through root.
 func TestLedgerOfARealUser(t *testing.T) {
+	hermetic.Long(t)
 	hermetic.NeedOtherUsers(t)
 	as := func(uid int) []string {
 		return []string{"setpriv", fmt.Sprintf("--reuid=%d", uid), fmt.Sprintf("--regid=%d", uid), "--clear-groups", "--inh-caps=-all", "--no-new-privs"}

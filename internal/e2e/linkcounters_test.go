@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim"
 )
@@ -12,6 +13,7 @@ import (
 // TestLinkCounters: with firmware = full the counters of Ethernet cores are in every
 // view of links, and a link that a reset cost says that it was up before.
 func TestLinkCounters(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	h := start(t, sim.Options{Boards: "n300", UMDDump: true})
 	library, err := ttnn.Imitate(t.TempDir(), ttnn.Newest)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/e2e/programs"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim"
 )
@@ -55,6 +56,7 @@ func startRing(t *testing.T, n int) (hosts []ringHost) {
 // both ends of every cable, and names the host that is the cause of those that are down:
 // one that lost both neighbours, one whose board is gone, and one that is away.
 func TestLinksBetweenHosts(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	hosts := startRing(t, 3)
 	engine := programs.Prometheus(t, hosts[0].at, hosts[1].at, hosts[2].at)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/sim"
@@ -15,6 +16,7 @@ import (
 // Where programs cannot be recorded one by one, a recording and its recorder say why:
 // of the simulator's work only sums are known.
 func TestProgramsNotRecorded(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	if !alone(t) {
 		return

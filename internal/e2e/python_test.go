@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
 // pythonsHere finds the interpreters whose frames libttmon can read.
@@ -70,6 +71,7 @@ func pytestFolder(t *testing.T, python string) string {
 
 // The plugin marks the test that leaked, names the line, and no other.
 func TestPytestPlugin(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	python := ttnn.Interpreter(t, ttnn.Newest)
 	root, err := ttnn.Repository()

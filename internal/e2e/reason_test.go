@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/sim"
 )
 
@@ -12,6 +13,7 @@ import (
 // for the kind, and a reason behind it. Where the state of the whole device
 // says it already, the word is enough.
 func TestEveryReason(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	for name, c := range map[string]struct {
 		options sim.Options

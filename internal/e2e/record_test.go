@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/sim"
 	"github.com/ttmon/ttmon/lib/libtest"
@@ -145,6 +146,7 @@ func checkRun(t *testing.T, r *recording.Reader) {
 // Whenever a recorder is killed, what it leaves opens, and is right as far as
 // it goes: a program allocates as fast as it can all the while.
 func TestRecorderKilled(t *testing.T) {
+	hermetic.Long(t)
 	if _, err := libtest.Compiler(); err != nil {
 		t.Skip(err)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/sim"
 )
@@ -175,6 +176,7 @@ func readNoted(t *testing.T, path string) (moments []noted) {
 // Of an unmodified program that a ttmond watches through the kernel, every
 // moment of a recording has the blocks that its allocator said then.
 func TestRecordWatched(t *testing.T) {
+	hermetic.Long(t)
 	h := start(t, sim.Options{Boards: "p150a"})
 	d := watchingDaemon(t, h)
 	r := startTape(t, h, d)

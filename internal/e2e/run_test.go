@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/sim"
@@ -211,6 +212,7 @@ func read(t *testing.T, path string, parse func([]byte) error) {
 // Several processes, as a launcher of ranks starts them, are told one by one
 // and added up.
 func TestRunOfSeveralProcesses(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	python, script := ttnnScript(t, "sites.py")
 	dir := t.TempDir()
@@ -243,6 +245,7 @@ func TestRunOfSeveralProcesses(t *testing.T) {
 // TestRunAsUnprivilegedUser: a user without any right, in namespaces as a container
 // has them, with one file.
 func TestRunAsUnprivilegedUser(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	python, script := ttnnScript(t, "sites.py")
 	dir := t.TempDir()
@@ -267,6 +270,7 @@ func TestRunAsUnprivilegedUser(t *testing.T) {
 // TestRunSamples: a program in which libttmon cannot be is sampled from
 // outside, and what that does not show is not reported.
 func TestRunSamples(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	h := start(t, sim.Options{Boards: "p150a"})
 	c, err := cluster.Load(h.Root() + sim.ClusterDir)
@@ -316,6 +320,7 @@ func TestRunSamples(t *testing.T) {
 
 // TestRunLive: on a terminal a line shows what is held, and is gone at the end.
 func TestRunLive(t *testing.T) {
+	hermetic.Long(t)
 	if _, err := exec.LookPath("script"); err != nil {
 		t.Skip("needs script, for a terminal")
 	}

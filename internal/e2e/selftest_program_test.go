@@ -150,6 +150,7 @@ func failedRows(r *report.Report, notes ...string) (n int) {
 // However the ttnn program ends, or does not, nothing is left of it, and the
 // report is the result of the program.
 func TestSelftestLeavesNothing(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	if !aloneWithTmp(t) {
 		return
@@ -196,6 +197,7 @@ func TestSelftestLeavesNothing(t *testing.T) {
 
 // Nor is anything left when the user interrupts it.
 func TestSelftestInterrupted(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	if !aloneWithTmp(t) {
 		return
@@ -248,6 +250,7 @@ func waitForFile(t *testing.T, path string) {
 // An ordinary user tests as much as root with the real ttnn, with a ttmond and
 // without one.
 func TestSelftestOfAUsersProgram(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	if !aloneWithTmp(t) {
 		return
@@ -396,6 +399,7 @@ func TestSelftestTimeout(t *testing.T) {
 // A simulator of the chip that the environment names is where the program runs,
 // also where mock mode is on, and the report says so.
 func TestSelftestOnAChipSimulator(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	dir := t.TempDir()
 	told := filepath.Join(dir, "told")

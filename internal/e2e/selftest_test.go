@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/selftest/report"
 	"github.com/ttmon/ttmon/internal/sim"
 )
@@ -92,6 +93,7 @@ func TestSelftest(t *testing.T) {
 // A chip that ttmond knows is hung is no fault of ttmon's: its values are unknown, and
 // its state is compared once the test has read it for long enough.
 func TestSelftestKnowsWhatTtmondKnows(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	h := start(t, sim.Options{Boards: "n300,p150a"})
 	d := startDaemon(t, h)
@@ -194,6 +196,7 @@ threading.Thread(target=lie, daemon=True).start()
 // With a ttnn program and a ttmond, all that they know is right; a region that
 // lies is found.
 func TestSelftestOfAProgram(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	if !alone(t) {
 		return
@@ -231,6 +234,7 @@ func TestSelftestOfAProgram(t *testing.T) {
 
 // A ttmond that does not watch through the kernel is not held to what it would then see.
 func TestSelftestWithoutUprobes(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	if !alone(t) {
 		return
@@ -261,6 +265,7 @@ func rightBy(r *report.Report, by string) (n int) {
 
 // The bundle has the report, and no user's name.
 func TestSelftestBundle(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	h := start(t, sim.Options{Boards: "n300"})
 	serial := device(t, smi(t, h, 0), 0).Serial.V

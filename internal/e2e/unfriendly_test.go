@@ -16,6 +16,7 @@ import (
 // do not answer, a full /tmp, a pid namespace that is not the first. (All tests
 // there: tools/unfriendly.)
 func TestOfTests(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	hermetic.Need(t)
 	if os.Geteuid() != 0 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim"
 )
@@ -14,6 +15,7 @@ import (
 // A job works, hangs and works again: what the chips do is shown, the suspicion
 // comes with its evidence, and goes.
 func TestWorkAndStuck(t *testing.T) {
+	hermetic.Long(t)
 	t.Parallel()
 	if !alone(t) {
 		return

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/e2e/programs"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
 // askProcessor asks Perfetto's own trace_processor about a trace, in SQL.
@@ -29,6 +30,7 @@ func askProcessor(t *testing.T, trace []byte, sql ...string) (answers [][][]any)
 // Perfetto's trace_processor answers questions about both kinds of traces with
 // what the recording holds.
 func TestTraceProcessor(t *testing.T) {
+	hermetic.Long(t)
 	o := Options{Large: 20 * mib}
 	const (
 		peaks  = `SELECT t.name, max(c.value) FROM counter c JOIN counter_track t ON c.track_id = t.id GROUP BY t.name`

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/launches"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
@@ -54,6 +55,7 @@ func withPrograms(t testing.TB) *recording.Reader {
 // Perfetto's trace_processor finds every program as a slice with its name and length
 // on a track of its chip, and where programs are missing.
 func TestProgramSlices(t *testing.T) {
+	hermetic.Long(t)
 	const (
 		tracks  = `SELECT s.name, s.ts - %d, s.dur, t.name FROM slice s JOIN track t ON s.track_id = t.id WHERE t.name LIKE 'programs%%'`
 		threads = `SELECT s.name, s.ts, s.dur, h.name FROM slice s JOIN thread_track t ON s.track_id = t.id JOIN thread h USING (utid) WHERE h.name LIKE 'programs%'`

@@ -175,6 +175,7 @@ func TestStuck(t *testing.T) {
 }
 
 func TestLimit(t *testing.T) {
+	Long(t)
 	for play, want := range map[string]string{
 		"stuck":         "TestStuck", // in go's own list of what still runs, or on a stack
 		"slow to start": "hermetic.waitForEver(",

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -76,6 +77,7 @@ func TestRevive(t *testing.T) {
 
 // A process that claims to be in another user's job gets a record of its own, and not many.
 func TestLiars(t *testing.T) {
+	hermetic.Long(t)
 	b := New()
 	crowd := []model.Process{process(1, 1000, "7", "", 10)}
 	for i := range 2 * maxLivePerUID {

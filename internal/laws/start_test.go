@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
 // startsOnPurpose are the packages that may run code before main.
@@ -20,6 +22,7 @@ var startsOnPurpose = []string{
 // takes a page of code from the disk's cache, which is most of its cost. Tables are
 // switches, lists, or made on first use (internal/lazy).
 func TestNothingOfOursRunsBeforeMain(t *testing.T) {
+	hermetic.Long(t)
 	bin := filepath.Join(t.TempDir(), "ttmon")
 	build := exec.Command("go", "build", "-buildvcs=false", "-o", bin, module+"cmd/ttmon")
 	if out, err := build.CombinedOutput(); err != nil {

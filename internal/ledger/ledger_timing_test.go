@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
 // BenchmarkApply books alternating allocations and frees among n live
@@ -58,6 +60,7 @@ func heap() uint64 {
 // live buffer, everything included, at sizes around the points where tables
 // usually double.
 func TestBytesPerBuffer(t *testing.T) {
+	hermetic.Long(t)
 	sizes := []uint64{100_000, 1_000_000, 1 << 20, 1<<20 + 1, 1_500_000}
 	if raceDetector {
 		sizes = sizes[:1] // it makes no difference to the result, only to the time

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
 const root = "../.."
@@ -64,6 +66,7 @@ func TestLibrariesAreUpToDate(t *testing.T) {
 
 // The same compiler makes the same bytes.
 func TestLibrariesCanBeMadeAgain(t *testing.T) {
+	hermetic.Long(t)
 	_, compilers := sources(t)
 	for arch, cc := range map[string]string{"amd64": "cc", "arm64": "aarch64-linux-gnu-gcc"} {
 		t.Run(arch, func(t *testing.T) {

@@ -134,6 +134,7 @@ func TestTouches(t *testing.T) {
 
 // A ttmond of another release is found, whatever else it answers.
 func TestOtherRelease(t *testing.T) {
+	hermetic.Long(t)
 	socket := filepath.Join(t.TempDir(), "ttmond.sock")
 	l, err := net.Listen("unix", socket)
 	if err != nil {
@@ -354,6 +355,7 @@ func TestStage(t *testing.T) {
 
 // A chip simulator is the stage where there is no board.
 func TestStageOfAChipSimulator(t *testing.T) {
+	hermetic.Long(t)
 	t.Setenv(simulatorVar, "/opt/sim/libttsim.so")
 	o := Options{Host: host.Options{Direct: true, Getenv: func(string) string { return "" }}, Program: "/bin/true", Python: "/bin/false"}
 	r, err := Run(t.Context(), o)

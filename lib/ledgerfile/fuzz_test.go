@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/lib/libtest"
 )
 
@@ -150,6 +151,7 @@ func FuzzRead(f *testing.F) {
 }
 
 func TestRefused(t *testing.T) {
+	hermetic.Long(t)
 	good := sample(t)
 	if l, err := new(Reader).Read(memoryFile(t, good)); err != nil || len(l.Blocks) != 3 || l.Lists[1].Live.Blocks != 1 {
 		t.Fatalf("the sample: %+v, %v", l, err)
@@ -266,6 +268,7 @@ func TestTagsAreNotCopied(t *testing.T) {
 // TestFailures: the ledger keeps a request that failed, with the allocator as it
 // was, and counts those of the same list and stack.
 func TestFailures(t *testing.T) {
+	hermetic.Long(t)
 	l, err := new(Reader).Read(memoryFile(t, sample(t)))
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
+
+	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
 // Play starts a job that ends with the test. A machine that can never run ttnn
@@ -11,6 +13,7 @@ import (
 // put in its place.
 func Play(t testing.TB, o Options) *Job {
 	t.Helper()
+	NeedRelease(t, o.Release)
 	j, err := Start(o)
 	check(t, err)
 	t.Cleanup(func() {
@@ -25,9 +28,19 @@ func Play(t testing.TB, o Options) *Job {
 // program; it skips and fails as Play does.
 func Interpreter(t testing.TB, release string) (path string) {
 	t.Helper()
+	NeedRelease(t, release)
 	path, err := Python(release)
 	check(t, err)
 	return path
+}
+
+// NeedRelease skips a test of another release under `make test`, whose set-up
+// installs only the newest.
+func NeedRelease(t testing.TB, release string) {
+	t.Helper()
+	if release != "" && release != Newest {
+		hermetic.Long(t)
+	}
 }
 
 func check(t testing.TB, err error) {

@@ -5,12 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/sim"
 )
 
 // TestWhatChanged: a stretch that is marked on a chart shows what changed in it, the
 // device that began to hang before all others, and a row leads to its device.
 func TestWhatChanged(t *testing.T) {
+	hermetic.Long(t)
 	n := newNode(t, sim.Options{Boards: "p150a,n300"})
 	b := open(t, desk, n.url+"/")
 	const known = `fetch("/api/v1/range?metric=temperature.asic&step=1s&start=" + new Date(Date.now() - 60000).toISOString()).then(r => r.json()).then(a => a.series.length === 2 && a.series.every(s => s.values.filter(v => v !== null).length >= 8))`

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/e2e/programs"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/sim"
 )
 
@@ -65,6 +66,7 @@ func TestChartDrawsOnlySamples(t *testing.T) {
 // a cell of its own in the colour of trouble, and a chip without a value has none
 // of the colours of values, on wide screens and on narrow ones.
 func TestFleetShowsEveryBadChip(t *testing.T) {
+	hermetic.Long(t)
 	n := newNode(t, sim.Options{Boards: "n150"})
 	url := serveFleet(t, programs.Prometheus(t, n.url[len("http://"):]))
 	for _, l := range []look{desk, telephone, {1280, 900, true}} {

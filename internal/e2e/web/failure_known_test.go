@@ -11,6 +11,7 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/failure/keep"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
@@ -47,6 +48,7 @@ func knownFailure() *failure.Record {
 // TestFailureThatIsKept: what ttmond kept before it was started is drawn to scale,
 // with one colour for each line, and the missing piece at the largest hole.
 func TestFailureThatIsKept(t *testing.T) {
+	hermetic.Long(t)
 	n := newNode(t, sim.Options{Boards: "p150a"})
 	n.stop()
 	keep.Open(filepath.Join(n.dir, "ttmond", "failures"), keep.Limits{}, slog.New(slog.DiscardHandler)).Add(knownFailure())

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/e2e/programs"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/sim"
 )
 
@@ -24,6 +25,7 @@ func serveFleet(t testing.TB, engine string, args ...string) string {
 // TestFleet: two hosts in a real Prometheus, one of them in trouble, and the way
 // from the fleet to its page.
 func TestFleet(t *testing.T) {
+	hermetic.Long(t)
 	browser(t)
 	good := newNode(t, sim.Options{Boards: "n150,n150"})
 	bad := newNode(t, sim.Options{Boards: "4xn150"})

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/sim"
 )
 
@@ -12,6 +13,7 @@ import (
 // whatever they are coloured by, a chip that hangs, is off the bus or is throttled has a
 // look that no chip without trouble has. (TestFleetShowsEveryBadChip has the fleet.)
 func TestEveryHeatMapShowsEveryBadChip(t *testing.T) {
+	hermetic.Long(t)
 	n := newNode(t, sim.Options{Boards: "galaxy-wormhole", UMDDump: true})
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/e2e/programs"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/sim"
 )
 
@@ -13,6 +14,7 @@ import (
 // hosts in a ring, and names the host that lost its links to both others, above the
 // hosts and in its row.
 func TestLinksBetweenHosts(t *testing.T) {
+	hermetic.Long(t)
 	browser(t)
 	var hosts []*node
 	var at []string

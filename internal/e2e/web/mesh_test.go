@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/sim"
 )
 
@@ -31,6 +32,7 @@ const crossings = `(() => {
 // TestMesh: a link that breaks is red in the drawing and named above it with what
 // it cuts off; the table below has every link; the links of no mesh cross.
 func TestMesh(t *testing.T) {
+	hermetic.Long(t)
 	for _, tt := range []struct {
 		name, boards string
 		cables       bool
@@ -82,6 +84,7 @@ func TestMesh(t *testing.T) {
 // TestLinkTable: what the ends of a link have counted is in its row; what is not
 // known is no 0.
 func TestLinkTable(t *testing.T) {
+	hermetic.Long(t)
 	n := newNodeWith(t, sim.Options{Boards: "2xn300", UMDDump: true}, []string{"--firmware", "full", "--no-uprobe"})
 	library, err := ttnn.Imitate(t.TempDir(), ttnn.Newest)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/runs/keep"
@@ -17,6 +18,7 @@ import (
 // TestRuns: a program is found on the page after it has ended, alone, by its
 // command, and against another.
 func TestRuns(t *testing.T) {
+	hermetic.Long(t)
 	n := newNode(t, sim.Options{Boards: "n300,p150a"})
 	b := open(t, desk, n.url+"/runs")
 	first := n.ctl("run", "name=train,cmd=python3 train.py,devices=0,kind=metal,dram=2G")
@@ -108,6 +110,7 @@ func (b *tab) reportWithoutHistory(run string) {
 // operations, its longest gaps, its failure, who shared its devices, what it left, and
 // its lines of code, or why they are not known.
 func TestRunPage(t *testing.T) {
+	hermetic.Long(t)
 	n := newNode(t, sim.Options{Boards: "n300,p150a"})
 	address := strings.TrimPrefix(n.url, "http://")
 	n.stop()

@@ -3,12 +3,14 @@ package web
 import (
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/sim"
 )
 
 // TestSumOfUnknown: a sum over devices of which one is not known is at least so
 // much, and is drawn so: it does not look as if less were used.
 func TestSumOfUnknown(t *testing.T) {
+	hermetic.Long(t)
 	n := newNode(t, sim.Options{Boards: "9xp150a"})
 	b := open(t, desk, n.url+"/")
 	const chart = `document.querySelector("figure[aria-label='Power, all devices']")`
@@ -34,6 +36,7 @@ func TestSumOfUnknown(t *testing.T) {
 // TestProcessChanges: of the last hour every change of what a process held is
 // known, not only what whole snapshots have.
 func TestProcessChanges(t *testing.T) {
+	hermetic.Long(t)
 	n := newNode(t, sim.Options{Boards: "p150a"})
 	pid := n.ctl("run", "name=llama,devices=0,load=0.8,kind=metal,dram=9G,l1=30M,moves")
 	b := open(t, desk, n.url+"/process/"+pid+"?range=5m")

@@ -7,12 +7,14 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/sim"
 )
 
 // TestManyTabs: tabs in sight share one stream, so that more of them live than
 // a browser has connections; each session has a stream of its own.
 func TestManyTabs(t *testing.T) {
+	hermetic.Long(t)
 	n := newNode(t, sim.Options{Boards: "p150a"})
 	const live = `document.querySelector(".fresh.live") !== null && document.querySelector(".shell.stale") === null`
 	var tabs []*tab

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/failure/keep"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/sim"
 )
 
@@ -52,6 +53,7 @@ func TestTaskOutOfL1(t *testing.T) {
 // TestTaskWhichChip: which of 32 chips hangs or is throttled, since when, what else
 // happened then.
 func TestTaskWhichChip(t *testing.T) {
+	hermetic.Long(t)
 	n := newNode(t, sim.Options{Boards: "galaxy-wormhole"})
 	u := &user{tab: open(t, desk, n.url+"/")}
 	u.until("there is a time to compare with", `fetch("/api/v1/range?metric=temperature.asic&step=1s&start=" + new Date(Date.now() - 60000).toISOString()).then(r => r.json()).then(a => a.series.find(s => s.device === 17)?.values.filter(v => v !== null).length >= 20)`)
@@ -72,6 +74,7 @@ func TestTaskWhichChip(t *testing.T) {
 // TestTaskWhichChipIsThrottled: which of 32 chips is throttled, by what, since when, and
 // what else changed then.
 func TestTaskWhichChipIsThrottled(t *testing.T) {
+	hermetic.Long(t)
 	n := newNode(t, sim.Options{Boards: "galaxy-wormhole"})
 	u := &user{tab: open(t, desk, n.ticket())}
 	u.until("there is a time to compare with", `fetch("/api/v1/range?metric=temperature.asic&step=1s&start=" + new Date(Date.now() - 60000).toISOString()).then(r => r.json()).then(a => a.series.find(s => s.device === 11)?.values.filter(v => v !== null).length >= 10)`)
@@ -124,6 +127,7 @@ func TestTaskLeaked(t *testing.T) {
 
 // TestTaskTodayAgainstYesterday: how does today's run differ from yesterday's?
 func TestTaskTodayAgainstYesterday(t *testing.T) {
+	hermetic.Long(t)
 	n := newNode(t, sim.Options{Boards: "n300,p150a"})
 	b := open(t, desk, n.url+"/")
 	for i, dram := range []string{"1G", "3G"} {

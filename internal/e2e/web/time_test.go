@@ -8,6 +8,7 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/sim"
 )
 
@@ -15,6 +16,7 @@ import (
 // time in which ttmond was away is a gap that is hatched, and a drag over charts
 // that share their time is one step back.
 func TestTimeIsHonest(t *testing.T) {
+	hermetic.Long(t)
 	n := newNode(t, sim.Options{Boards: "p150a,n300"})
 	b := open(t, desk, n.url+"/device/0?range=5m")
 	const chart = `document.querySelector("figure[aria-label='ASIC Temperature']")`

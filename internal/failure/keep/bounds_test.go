@@ -11,6 +11,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
 // large is a failure of a list with many blocks, which do not compress well.
@@ -47,6 +48,7 @@ func onDisk(t *testing.T, dir string) (files int, size int64) {
 // TestThousands: however many fail, of however many users, what is kept is bounded
 // by user and in all, in memory and on disk, and a restart finds the same.
 func TestThousands(t *testing.T) {
+	hermetic.Long(t)
 	dir := t.TempDir()
 	s := open(t, dir, Limits{})
 	s.Add(failed(1, 7, noon)) // of a user who fails once

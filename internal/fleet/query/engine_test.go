@@ -115,6 +115,7 @@ func exporter(t *testing.T, hosts map[string]*model.Snapshot) (address string) {
 // computes when it is asked to add up: of hosts that are well and in trouble, whose
 // power and memory is known in part, and of a host without devices.
 func TestRecordedSumsAreTheSums(t *testing.T) {
+	hermetic.Long(t)
 	hosts := map[string]*model.Snapshot{"well": tuitest.Well(3, 5), "ill": tuitest.Ill(8, 7), "bare": tuitest.Well(0, 1)}
 	hosts["well"].Devices[1].Power = model.Missing[float64](model.Absent, "a test")
 	at := exporter(t, hosts)

@@ -13,6 +13,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
 // overwriteMiddle overwrites the middle of a file.
@@ -187,6 +189,7 @@ func TestWithout(t *testing.T) {
 // set aside, as one that a question came to, and the others are joined without
 // it. The daemon continues.
 func TestBlockDamagedBeforeCompaction(t *testing.T) {
+	hermetic.Long(t)
 	var talk said
 	s := open(t, options(t.TempDir(), &talk))
 	s.fine.db.DisableCompactions() // of their own; the test says when

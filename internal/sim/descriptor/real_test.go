@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/source/umd"
 )
 
@@ -20,6 +21,7 @@ import (
 // accept them, keep its accounting regions under the ids that we predict, and
 // see the DRAM and cores that the catalogue lists.
 func TestRealTTNN(t *testing.T) {
+	hermetic.Long(t)
 	python := ttnn.Interpreter(t, ttnn.Newest)
 	for _, c := range []struct {
 		card   string

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 	"github.com/ttmon/ttmon/lib/libtest"
@@ -30,6 +31,7 @@ const own = "list 5 0\nalloc 1 4096\nalloc 1 8192\npush kv\nalloc 1 40960\npop\n
 
 // The library's own tests under the sanitizers and valgrind.
 func TestLibraryIsClean(t *testing.T) {
+	hermetic.Long(t)
 	if built == "" {
 		t.Skip("no C compiler")
 	}
@@ -157,6 +159,7 @@ func TestDeviceOpenedOften(t *testing.T) {
 
 // The library works where programs have another C library, or another machine.
 func TestOtherPlatforms(t *testing.T) {
+	hermetic.Long(t)
 	if built == "" {
 		t.Skip("no C compiler")
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
@@ -39,6 +40,7 @@ func step(t *testing.T, j *ttnn.Job, s ttnn.Step) ttnn.Reply {
 // TestEqualsTheAllocator is the oracle: whatever an unmodified ttnn does, the
 // blocks in the ledger are those of its allocator's own table.
 func TestEqualsTheAllocator(t *testing.T) {
+	hermetic.Long(t)
 	env := preloaded(t)
 	for _, release := range []string{ttnn.AllThreads, ttnn.Newest} {
 		for _, on := range []struct {
@@ -55,6 +57,7 @@ func TestEqualsTheAllocator(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				ttnn.NeedRelease(t, release)
 				j, err := ttnn.Start(ttnn.Options{Release: release, Descriptor: path, Dir: t.TempDir(), Env: env})
 				if err != nil {
 					t.Fatal(err)
@@ -241,6 +244,7 @@ func TestTensors(t *testing.T) {
 	}
 	for _, release := range []string{ttnn.AllThreads, ttnn.Middle, ttnn.Newest} {
 		t.Run(release, func(t *testing.T) {
+			ttnn.NeedRelease(t, release)
 			j, err := ttnn.Start(ttnn.Options{Release: release, Descriptor: descriptor, Dir: t.TempDir(), Env: env})
 			if err != nil {
 				t.Fatal(err)

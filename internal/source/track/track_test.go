@@ -304,6 +304,7 @@ const kills = 2000
 // and again. Whatever it was doing, what it leaves can be read, every block in
 // it is one that it had, and sums and blocks agree.
 func TestKilledAtAnyMoment(t *testing.T) {
+	hermetic.Long(t)
 	if built == "" {
 		t.Skip("no C compiler")
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/preload"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
@@ -24,6 +25,7 @@ import (
 // own message and its own table of blocks to the byte, and whatever is said to
 // have made it fit is done, and fits.
 func TestFailuresAreTrue(t *testing.T) {
+	hermetic.Long(t)
 	for _, release := range []string{ttnn.AllThreads, middle, ttnn.Newest} {
 		for _, on := range []struct {
 			descriptor string

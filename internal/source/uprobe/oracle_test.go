@@ -8,6 +8,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -40,6 +41,7 @@ func watch(t *testing.T, o Options) *Source {
 func start(t *testing.T, s *Source, o ttnn.Options) *ttnn.Job {
 	t.Helper()
 	o.Dir = t.TempDir()
+	ttnn.NeedRelease(t, o.Release)
 	j, err := ttnn.Start(o)
 	if err != nil {
 		t.Fatal(err)
@@ -83,6 +85,7 @@ func do(t *testing.T, j *ttnn.Job, s ttnn.Step) ttnn.Reply {
 // TestEqualsTheAllocator is the oracle: whatever a program does, the blocks
 // seen from outside are those of tt-metal's own table.
 func TestEqualsTheAllocator(t *testing.T) {
+	hermetic.Long(t)
 	s := watch(t, Options{})
 	for _, release := range []string{ttnn.AllThreads, ttnn.Newest} {
 		for _, on := range []struct {

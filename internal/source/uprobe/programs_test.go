@@ -12,6 +12,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/launches"
 	"github.com/ttmon/ttmon/internal/source/uprobe/pages"
 )
@@ -82,6 +83,7 @@ func (r *received) add(b *launches.Batch) {
 // TestProgramsFollowed: every program that chips report to the real ttnn is received
 // once, with its length, its name and its pause, on its chip.
 func TestProgramsFollowed(t *testing.T) {
+	hermetic.Long(t)
 	s := watch(t, Options{})
 	for _, release := range workReleases() {
 		t.Run(release, func(t *testing.T) {

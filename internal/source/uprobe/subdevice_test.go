@@ -9,6 +9,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
 const subDeviceL1 = 256 << 10 // of each core
@@ -17,6 +18,7 @@ const subDeviceL1 = 256 << 10 // of each core
 // sub-device is kept with that sub-device's number and its own state, as tt-metal
 // says it, and one that fails for what is set aside for sub-devices is said to.
 func TestSubDeviceFailuresAreTrue(t *testing.T) {
+	hermetic.Long(t)
 	for _, release := range []string{middle, ttnn.Newest} {
 		for _, on := range []struct {
 			descriptor string
@@ -180,6 +182,7 @@ func TestSlowDispatchHasNoSubDevices(t *testing.T) {
 // refuses is kept as tt-metal says it. One that exceeds trace_region_size itself is
 // refused before an allocator is asked: TestTraceRegionsAreTrue.
 func TestTracesAreTrue(t *testing.T) {
+	hermetic.Long(t)
 	for _, release := range []string{middle, ttnn.Newest} {
 		t.Run(release, func(t *testing.T) {
 			preload, err := ttnn.SubDevices(t.TempDir())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
 var regionMessage = regexp.MustCompile(`Creating trace buffers of size (\d+)B on MeshDevice (\d+), but only (\d+)B is allocated for trace region`)
@@ -17,6 +18,7 @@ var regionMessage = regexp.MustCompile(`Creating trace buffers of size (\d+)B on
 // tt-metal says it, with the line that captured it; with the trace_region_size that
 // is said to do all of them fit.
 func TestTraceRegionsAreTrue(t *testing.T) {
+	hermetic.Long(t)
 	for _, release := range []string{ttnn.AllThreads, middle, ttnn.Newest} {
 		for _, on := range []struct {
 			descriptor string

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
@@ -264,6 +265,7 @@ func TestIdleScreenStandsStill(t *testing.T) {
 // Whatever is pressed, clicked, resized or sampled, in any order and at any
 // size: no panic, and the process selected is one that is listed.
 func TestAnythingGoes(t *testing.T) {
+	hermetic.Long(t)
 	keys := []tui.Key{
 		"up", "down", "left", "right", "pgup", "pgdn", "home", "end", "enter", " ", "tab", "shift-tab", "esc", "backspace", "delete",
 		"f1", "f2", "f3", "f5", "f6", "f9", "f12", "/", "a", "c", "C", "d", "e", "s", "m", "v", "w", "P", "p", "T", "U", "I", "t", "+", "-", ",", ".",
