@@ -79,13 +79,7 @@ func TestOnlyUnixSockets(t *testing.T) {
 	h := newHost(t)
 	h.simulate("n300,p150a")
 	h.wrapper, h.extraEnviron = []string{self}, []string{onlyUnixVar + "=run"}
-	config := filepath.Join(h.dir, "ttmond.toml")
-	// What earlier releases listened and wrote to.
-	text := "[listen]\naddress = '127.0.0.1:0'\n[[remote_write]]\nurl = 'http://127.0.0.1:1/'\n[[alerts.webhook]]\nurl = 'http://127.0.0.1:1/'\n"
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	old := h.start("--config", config)
+	old := h.start()
 	c := h.cpp(144)
 	c.do("alloc 0 4194304 1000 0")
 	h.awaitSums(0, sums{dram: 1000})
@@ -95,7 +89,7 @@ func TestOnlyUnixSockets(t *testing.T) {
 	} {
 		h.get(path)
 	}
-	h.start("--config", config, "--takeover")
+	h.start("--takeover")
 	h.awaitSums(0, sums{dram: 1000})
 	h.await("the old one to end", old.ended)
 	if old.err != nil {

@@ -81,13 +81,17 @@ func alerting(t *testing.T, h *sim.Host, r http.Handler, rules string) *daemon {
 	t.Helper()
 	web := httptest.NewServer(r)
 	t.Cleanup(web.Close)
-	config := filepath.Join(t.TempDir(), "ttmond.toml")
-	text := fmt.Sprintf("[collect]\ninterval = '250ms'\ntimeout = '20s'\n[alerts]\nrecord = '10m'\ninterval = '500ms'\nrules = %q\n[[alerts.webhook]]\nurl = %q\n", rules, web.URL)
-	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	config := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
 	}
-	d := startDaemon(t, h, "--config", config)
-	d.startServer("--config", config)
+	d := startDaemon(t, h, "--config", config("ttmond.toml", "[collect]\ninterval = '250ms'\ntimeout = '20s'\n"))
+	d.startServer("--config", config("ttmon-server.toml",
+		fmt.Sprintf("[alerts]\nrecord = '10m'\ninterval = '500ms'\nrules = %q\n[[alerts.webhook]]\nurl = %q\n", rules, web.URL)))
 	return d
 }
 

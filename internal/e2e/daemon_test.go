@@ -50,20 +50,23 @@ func startDaemonBy(t *testing.T, h *sim.Host, program []string, args ...string) 
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	var failed error
+	ended := make(chan struct{})
+	go func() { failed = cmd.Wait(); close(ended) }()
 	t.Cleanup(func() {
-		cmd.Process.Signal(syscall.SIGTERM)
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("ttmond: %v\n%s", err, log.String())
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if <-ended; failed != nil {
+			t.Errorf("ttmond: %v\n%s", failed, log.String())
 		}
 	})
-	for limit := time.Now().Add(5 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if runIn(t, h, "smi", "--daemon", d.api, "-L").code == 0 {
-			return d
-		}
-		if time.Now().After(limit) {
-			t.Fatalf("ttmond is not there:\n%s", log.String())
+	for runIn(t, h, "smi", "--daemon", d.api, "-L").code != 0 {
+		select {
+		case <-ended:
+			t.Fatal("ttmond ended")
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
+	return d
 }
 
 // startServer runs the real ttmon-server beside a ttmond until the test ends.

@@ -68,12 +68,12 @@ func TestFleetThroughThanos(t *testing.T) {
 			t.Fatalf("%v\n%s", err, b)
 		}
 		config := fmt.Sprintf("[[remote_write]]\nurl = 'http://%s/api/v1/receive'\ninterval = '1s'\nlabels = {host = 'node%d'}\n", write, i+1)
-		if err := os.WriteFile(filepath.Join(home, "ttmond.toml"), []byte(config), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(home, "ttmon-server.toml"), []byte(config), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		run(t, ttmond, "--config", filepath.Join(home, "ttmond.toml"), "--root", filepath.Join(home, "root"), "--state-dir", filepath.Join(home, "ttmond"),
+		run(t, ttmond, "--root", filepath.Join(home, "root"), "--state-dir", filepath.Join(home, "ttmond"),
 			"--socket", filepath.Join(home, "api"), "--alloc-socket", filepath.Join(home, "alloc"))
-		run(t, server, "--config", filepath.Join(home, "ttmond.toml"), "--daemon", filepath.Join(home, "api"), "--state-dir", filepath.Join(home, "state"),
+		run(t, server, "--config", filepath.Join(home, "ttmon-server.toml"), "--daemon", filepath.Join(home, "api"), "--state-dir", filepath.Join(home, "state"),
 			"--socket", filepath.Join(home, "server.sock"), "--listen", "off")
 	}
 	var out []byte

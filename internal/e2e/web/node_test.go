@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,8 +28,8 @@ type node struct {
 	log        bytes.Buffer
 	server     *exec.Cmd
 	serverLog  bytes.Buffer
-	args       []string
-	daemon     []string // more arguments, of ttmond only
+	args       []string // more arguments of ttmon-server
+	daemon     []string // and of ttmond
 }
 
 func newNode(t testing.TB, o sim.Options, args ...string) *node {
@@ -38,7 +37,7 @@ func newNode(t testing.TB, o sim.Options, args ...string) *node {
 	return newNodeWith(t, o, nil, args...)
 }
 
-// newNodeWith is newNode with arguments for ttmond alone.
+// newNodeWith is newNode with arguments for ttmond; args are ttmon-server's.
 func newNodeWith(t testing.TB, o sim.Options, daemon []string, args ...string) *node {
 	t.Helper()
 	programs.Depend(t)
@@ -73,7 +72,7 @@ func (n *node) start(listen string) {
 	n.Helper()
 	n.cmd = n.host.Command(context.Background(), filepath.Join(bin, "ttmond"), append([]string{
 		"--socket", n.api, "--alloc-socket", n.alloc, "--state-dir", filepath.Join(n.dir, "ttmond"),
-	}, slices.Concat(n.args, n.daemon)...)...)
+	}, n.daemon...)...)
 	n.server = n.host.Command(context.Background(), filepath.Join(bin, "ttmon-server"), append([]string{
 		"--daemon", n.api, "--socket", filepath.Join(n.dir, "server.sock"), "--state-dir", filepath.Join(n.dir, "state"), "--listen", listen,
 	}, n.args...)...)

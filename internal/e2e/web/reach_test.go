@@ -50,12 +50,12 @@ func guarded(t *testing.T, dir string) (config string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config = filepath.Join(dir, "ttmond.toml")
+	config = filepath.Join(dir, "ttmon-server.toml")
 	for name, b := range map[string][]byte{
-		"cert.pem":    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}),
-		"key.pem":     pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret}),
-		"web.yml":     []byte("tls_server_config: {cert_file: cert.pem, key_file: key.pem}\nbasic_auth_users: {anna: " + hash + "}\n"),
-		"ttmond.toml": fmt.Appendf(nil, "[listen]\nweb_config = %q\n", filepath.Join(dir, "web.yml")),
+		"cert.pem":          pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}),
+		"key.pem":           pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret}),
+		"web.yml":           []byte("tls_server_config: {cert_file: cert.pem, key_file: key.pem}\nbasic_auth_users: {anna: " + hash + "}\n"),
+		"ttmon-server.toml": fmt.Appendf(nil, "[listen]\nweb_config = %q\n", filepath.Join(dir, "web.yml")),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
 			t.Fatal(err)
