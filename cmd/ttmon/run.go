@@ -67,7 +67,8 @@ allocation fail.
 
 For --fail-on-leak everything that was not freed before its device was closed is a
 leak: what grew step by step, and what was alive at the end, which ttnn then
-releases. Whether the program could still reach a tensor cannot be seen from outside;
+releases. What tt-metal keeps for itself, the kernels in its program cache, is none.
+Whether the program could still reach a tensor cannot be seen from outside;
 the summary, --json (grown, grew) and --junit say which is which, and SIZE allows for
 what a program keeps on purpose.
 

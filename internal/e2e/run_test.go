@@ -372,3 +372,64 @@ func TestRunLive(t *testing.T) {
 		}
 	}
 }
+
+// What tt-metal keeps for itself (the kernels of operations, in its program
+// cache) is no leak, however often a device is opened and closed, or if it never
+// is; what the program left is. Mock mode makes no kernels: a stand-in does.
+func TestRunTellsKernelsFromLeaks(t *testing.T) {
+	if _, err := libtest.Compiler(); err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	if err := libtest.Build(dir, "plain"); err != nil {
+		t.Fatal(err)
+	}
+	const operation = "mopen 0 5\nmtake 0 8192\nmkernels 0 24576\nmgive 0 4096\n"
+	for name, c := range map[string]struct {
+		script string
+		code   int
+		left   uint64
+	}{
+		"one operation":                {operation + "mclose 0\n", 0, 0},
+		"three devices":                {strings.Repeat(operation+"mclose 0\n", 3), 0, 0},
+		"never closed":                 {operation, 0, 0},
+		"abandoned":                    {operation + "abandon\n", 0, 0},
+		"a tensor next to the kernels": {operation + "mtake 0 16384\nmclose 0\n", 90, 16384},
+		"a tensor, never closed":       {operation + "mtake 0 16384\n", 90, 16384},
+		"a trace that is not released": {operation + "mtrace 0 512\nmclose 0\n", 90, 512},
+	} {
+		t.Run(name, func(t *testing.T) {
+			script := filepath.Join(dir, "script")
+			if err := os.WriteFile(script, []byte("metal 0 "+dir+"/libtt_metal.so\n"+c.script), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got := ttmonRun(t, dir, nil, "--fail-on-leak", "--json", "a.json", "--", "sh", "-c", "./driver <script")
+			var report runreport.Report
+			read(t, filepath.Join(dir, "a.json"), func(b []byte) error { return json.Unmarshal(b, &report) })
+			if got.code != c.code || report.Left().Bytes != c.left || !strings.Contains(got.errors, "exact (libttmon)") {
+				t.Errorf("exit code %d, %d bytes left; want %d, %d\n%s", got.code, report.Left().Bytes, c.code, c.left, got.errors)
+			}
+			if p := report.Chips[0].Pools[0]; p.Peak < 8192+24576 {
+				t.Errorf("peak %d: the kernels are not in it", p.Peak)
+			}
+		})
+	}
+}
+
+// A trace that is not released before its device is closed is freed when its
+// allocator knows it no more: no reason to doubt the figures.
+func TestRunWithTraceOnTTNN(t *testing.T) {
+	t.Parallel()
+	python, _ := ttnnScript(t, "sites.py")
+	dir := t.TempDir()
+	got := ttmonRun(t, dir, mock(t, "blackhole_P150", dir), "--summary", "--", python, "-c", `
+import ttnn
+d = ttnn.open_device(device_id=0, trace_region_size=1 << 20)
+t = ttnn.begin_trace_capture(d, cq_id=0)
+ttnn.end_trace_capture(d, t, cq_id=0)
+ttnn.close_device(d)
+`)
+	if got.code != 0 || !strings.Contains(got.errors, "exact (libttmon, ttnn 0.81.1)") || !strings.Contains(got.errors, "TRACE") {
+		t.Errorf("exit code %d\n%s", got.code, got.errors)
+	}
+}

@@ -84,6 +84,9 @@ var Functions = []Function{
 	{"tensor_page", tensorLayout + "10get_layoutEv", "", Called, Unused},
 	{"tensor_memory", tensorLayout + "17get_memory_configEv", "", Called, Unused},
 	{"memory_layout", "_ZNK2tt8tt_metal12MemoryConfig13memory_layoutEv", "", Called, Unused},
+	// Allocates what holds the kernels of an operation: tt-metal keeps it in its
+	// program cache until the device is closed.
+	{"kernels", "_ZN2tt8tt_metal11distributed16MeshWorkloadImpl13load_binariesERNS1_16MeshCommandQueueE", "", Optional, Unused},
 	// Throws, with a program, its cores, the lowest buffer and where its circular
 	// buffers end.
 	{"clash_thrown", "_ZN2tt6assert6detail8tt_throwIJmNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEmmEEEvPKciSA_SA_N3fmt3v117fstring", "", Unused, Optional},

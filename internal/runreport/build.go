@@ -211,11 +211,11 @@ func (b *Builder) pool(e entry, pool model.Pool, lists []int) Pool {
 		banks := uint64(l.Banks)
 		out.Total.add(Amount{l.Total.Bytes * banks, l.Total.Blocks})
 		out.Left.add(Amount{l.Left.Bytes * banks, l.Left.Blocks})
-		held := Amount{l.Live.Bytes * banks, l.Live.Blocks}
 		if e.running {
-			out.Held.add(held)
+			out.Held.add(Amount{l.Live.Bytes * banks, l.Live.Blocks})
 		} else {
-			out.Left.add(held)
+			own := kept(e.ledger, i)
+			out.Left.add(Amount{(l.Live.Bytes - min(own.Bytes, l.Live.Bytes)) * banks, l.Live.Blocks - min(own.Blocks, l.Live.Blocks)})
 		}
 		out.Failed += l.Failed
 		out.Capacity = max(out.Capacity, l.Capacity*banks)
@@ -232,6 +232,17 @@ func (b *Builder) pool(e entry, pool model.Pool, lists []int) Pool {
 	}
 	b.places(&out, e, lists, top)
 	return out
+}
+
+// kept is what tt-metal itself holds of a list, in one bank: it is freed with the
+// device, and no leak of a process that ended without closing it.
+func kept(l *ledgerfile.Ledger, list int) (sum ledgerfile.Sum) {
+	for i := range l.Sites {
+		if s := &l.Sites[i]; s.List == list && s.Kept {
+			sum.Bytes, sum.Blocks = sum.Bytes+s.Live.Bytes, sum.Blocks+s.Live.Blocks
+		}
+	}
+	return sum
 }
 
 // overlap reports whether two lists that held something were there at once:
@@ -267,7 +278,7 @@ func (b *Builder) places(out *Pool, e entry, lists []int, top int) {
 			out.AtPeak = append(out.AtPeak, p)
 		}
 		left := amount(s.Left)
-		if !e.running {
+		if !e.running && !s.Kept {
 			left.add(amount(s.Live))
 		}
 		if left.Blocks > 0 {

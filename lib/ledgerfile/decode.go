@@ -199,7 +199,7 @@ func (l *Ledger) decodeSite(x *Site, data *[numSections][]byte, n int, c clock) 
 	*x = Site{
 		List: int(list), Tag: l.text(le.Uint32(b[siteTag:])), Node: le.Uint32(b[siteNode:]), Tensor: l.text(le.Uint32(b[siteTensor:])),
 		Live: sum(b[siteLiveBytes:]), Peak: sum(b[sitePeakBytes:]), Total: sum(b[siteTotalBytes:]), Left: sum(b[siteLeftBytes:]),
-		LeftLargest: le.Uint64(b[siteLeftLargest:]),
+		LeftLargest: le.Uint64(b[siteLeftLargest:]), Kept: le.Uint32(b[siteKept:]) != 0,
 	}
 	if le.Uint32(b[sitePeakCount:]) != le.Uint32(data[secLists][int(list)*int(recordSize[secLists])+listPeakCount:]) {
 		x.Peak = x.Live // it has not changed since the peak

@@ -136,6 +136,7 @@ const (
 	siteLeftLargest = 80
 	siteLeftOldest  = 88
 	siteTensor      = 96
+	siteKept        = 100
 	siteQuarters    = 104
 )
 

@@ -92,7 +92,7 @@ func TestLayoutIsTheHeaders(t *testing.T) {
 			"list": siteList, "tag": siteTag, "node": siteNode, "peak_count": sitePeakCount, "live_bytes": siteLiveBytes,
 			"live_blocks": siteLiveBlocks, "peak_bytes": sitePeakBytes, "peak_blocks": sitePeakBlocks, "total_bytes": siteTotalBytes,
 			"total_blocks": siteTotalBlocks, "left_bytes": siteLeftBytes, "left_blocks": siteLeftBlocks, "left_largest": siteLeftLargest,
-			"left_oldest": siteLeftOldest, "tensor": siteTensor, "left_quarters": siteQuarters,
+			"left_oldest": siteLeftOldest, "tensor": siteTensor, "kept": siteKept, "left_quarters": siteQuarters,
 		},
 		"ttmon_work": {
 			"sequence": workSequence, "logical": workLogical, "state": workState, "loss": workLoss, "ticks_per_ns": workTicks,

@@ -127,6 +127,7 @@ type Site struct {
 	Tag         string
 	Node        uint32 // for Stack; 0: no stack
 	Tensor      string // that its buffers are for: "[1,1,32,32] bfloat16 tile interleaved"; empty: not known
+	Kept        bool   // by tt-metal itself, for its program cache, which ends with the device: never a leak
 	Live        Sum
 	Peak        Sum // at the peak of the list
 	Total, Left Sum

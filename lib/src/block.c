@@ -129,7 +129,7 @@ bool list_allocated(struct state *s, uint64_t object, uint64_t address, uint64_t
 		tell_freed(s, list, address);
 	}
 	struct ttmon_block b = {.address = address, .bytes = rounded(l, bytes), .asked = asked, .time = now()};
-	b.site = self.silent ? s->lists[list].plain : site_of(s, list, current_tag(s), current_stack(s), current_tensor(s));
+	b.site = self.silent ? s->lists[list].plain : site_of(s, list, current_tag(s), current_stack(s), current_tensor(s), self.kernels);
 	slot = take_slot(s);
 	bool done = slot && table_put(&s->blocks, key, slot);
 	if (done) {
@@ -176,6 +176,8 @@ bool list_freed(struct state *s, uint64_t object, uint64_t address)
 		tell_freed(s, list, address);
 		if (self.mass)
 			remember(s, list, &old);
+	} else if (list && s->lists[list].cleared) { /* its buffer outlived the clear: a trace's, when a device is closed */
+		s->lists[list].cleared--;
 	} else if (list && !list_record(s, list)->late) {
 		s->ledger->unknown++;
 	}
@@ -196,6 +198,9 @@ static void leave_behind(struct state *s, uint32_t list, uint32_t n, uint64_t by
 {
 	struct ttmon_site *site = record(s, TTMON_SITES, n);
 	struct ttmon_ledger_list *l = list_record(s, list);
+	s->lists[list].cleared++;
+	if (site->kept)
+		return;
 	int64_t span = now() - site->left_oldest;
 	int64_t quarter = span > 0 && time >= site->left_oldest ? (time - site->left_oldest) / (span / 4 + 1) : 0;
 	uint16_t *count = &site->left_quarters[quarter < 3 ? quarter : 3];

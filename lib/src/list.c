@@ -72,7 +72,7 @@ static void fold(struct state *s, uint32_t list, uint32_t into)
 		b->peak_count++; /* what the sites of b held at its peak holds no more, and they are empty now */
 	for (uint32_t n = s->lists[list].sites; n; n = s->site_next[n]) {
 		struct ttmon_site *from = record(s, TTMON_SITES, n);
-		struct ttmon_site *to = record(s, TTMON_SITES, site_of(s, into, from->tag, from->node, from->tensor));
+		struct ttmon_site *to = record(s, TTMON_SITES, site_of(s, into, from->tag, from->node, from->tensor, from->kept));
 		to->total_bytes += from->total_bytes;
 		to->total_blocks += from->total_blocks;
 		if (from->left_blocks && (to->left_blocks == 0 || from->left_oldest < to->left_oldest))
@@ -201,7 +201,7 @@ static bool open_list(struct state *s, uint32_t list, const struct shape *shape)
 		.smallest = shape->smallest, .made = now(), .lives = 1, .sub_device = shape->sub_device,
 	};
 	s->lists[list] = (struct list_info){.object = shape->object, .allocator = shape->allocator};
-	s->lists[list].plain = site_of(s, list, 0, 0, 0);
+	s->lists[list].plain = site_of(s, list, 0, 0, 0, false);
 	if (s->lists[list].plain == 0)
 		return false;
 	l->state = TTMON_LIST_OPEN;

@@ -440,6 +440,8 @@ INTERNAL __attribute__((used)) int exception_passes(int version, int actions, ui
 	enum { SEARCHING = 1, GO_ON = 8 };
 	(void)version, (void)class, (void)exception, (void)context;
 	struct state *s = state();
+	if (actions & SEARCHING)
+		self.kernels = false;
 	if (actions & SEARCHING && s && self.program) {
 		program_clashed(s, self.program);
 		self.program = 0;
@@ -458,6 +460,16 @@ HOOK void METAL_program_check(uint64_t program, uint64_t device)
 	self.program = program;
 	call_watched((void *)call, program, device);
 	self.program = 0;
+}
+
+/* MeshWorkloadImpl::load_binaries(queue): allocates where an operation is enqueued
+ * for the first time. */
+HOOK void METAL_kernels(uint64_t workload, uint64_t queue)
+{
+	CALL(void (*)(uint64_t, uint64_t), kernels, );
+	self.kernels = true;
+	call_watched((void *)call, workload, queue);
+	self.kernels = false;
 }
 
 /* ---- Traces ----------------------------------------------------------------- */

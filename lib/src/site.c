@@ -12,22 +12,23 @@
 /* ---- Sites ------------------------------------------------------------------ */
 
 /* The key of a site. A tag is below 2^22, a node below 2^18, a list below 2^12;
- * sites that differ in the tensor take turns with the bits that are left. */
+ * sites that differ in the tensor take turns with the bits that are left, and what
+ * tt-metal keeps has the last value of them. */
 uint64_t site_key(const struct ttmon_site *site, uint32_t turn)
 {
-	uint64_t bits = site->tensor ? (site->tensor + turn) % 4095 + 1 : 0;
+	uint64_t bits = site->kept ? 4095 : site->tensor ? (site->tensor + turn) % 4094 + 1 : 0;
 	return bits << 52 | (uint64_t)site->list << 40 | (uint64_t)site->node << 22 | site->tag;
 }
 
 enum { TURNS = 8 };
 
-uint32_t site_of(struct state *s, uint32_t list, uint32_t tag, uint32_t node, uint32_t tensor)
+uint32_t site_of(struct state *s, uint32_t list, uint32_t tag, uint32_t node, uint32_t tensor, bool kept)
 {
 	struct ttmon_section *x = &s->ledger->section[TTMON_SITES];
 	/* A program with ever new shapes must not take the room of new lines. */
-	if (tensor && x->used > x->capacity / 2 && !s->free_site)
+	if (kept || (tensor && x->used > x->capacity / 2 && !s->free_site))
 		tensor = 0;
-	struct ttmon_site wanted = {.list = list, .tag = tag, .node = node, .tensor = tensor};
+	struct ttmon_site wanted = {.list = list, .tag = tag, .node = node, .tensor = tensor, .kept = kept};
 	uint64_t key = 0;
 	uint32_t n = 0;
 	for (uint32_t turn = 0; turn < TURNS; turn++) {
@@ -39,7 +40,7 @@ uint32_t site_of(struct state *s, uint32_t list, uint32_t tag, uint32_t node, ui
 			return n;
 	}
 	if (n)
-		return site_of(s, list, tag, node, 0);
+		return site_of(s, list, tag, node, 0, false);
 	if (s->free_site) {
 		n = s->free_site;
 		s->free_site = s->site_next[n];
@@ -52,7 +53,7 @@ uint32_t site_of(struct state *s, uint32_t list, uint32_t tag, uint32_t node, ui
 	}
 	struct ttmon_ledger_list *l = record(s, TTMON_LISTS, list);
 	*(struct ttmon_site *)record(s, TTMON_SITES, n) =
-		(struct ttmon_site){.list = list, .tag = tag, .node = node, .tensor = tensor, .peak_count = l->peak_count};
+		(struct ttmon_site){.list = list, .tag = tag, .node = node, .tensor = tensor, .kept = kept, .peak_count = l->peak_count};
 	if (n == x->used)
 		atomic_store_explicit((_Atomic uint32_t *)&x->used, n + 1, memory_order_release);
 	s->site_next[n] = s->lists[list].sites;

@@ -37,6 +37,7 @@ struct list_info {
 	uint64_t allocator; /* the allocator's address; 0: not known */
 	uint32_t sites;     /* first of its sites; they are linked by site_next */
 	uint32_t plain;     /* its site without tag and stack */
+	uint64_t cleared;   /* blocks that a clear took from buffers, which may yet free them */
 };
 
 /* A block that a mass free gave back: left behind if the list is cleared next. */
@@ -116,6 +117,7 @@ struct thread {
 	uint64_t program;    /* whose circular buffers are being laid out, or checked */
 	bool laid;           /* one of its circular buffers has been */
 	bool mass;           /* in a mass free */
+	bool kernels;        /* tt-metal allocates for its program cache */
 	bool told;           /* how much the last allocation was asked for */
 	bool silent;         /* blocks found in a late list have no place in the program */
 	struct tensor tensor; /* that is being made */
@@ -190,7 +192,7 @@ INTERNAL void chip_closed(struct state *s, uint64_t id);
 INTERNAL bool chip_seen(struct state *s, uint64_t id, uint32_t pool, uint64_t asked);
 
 /* site.c: tags, stacks, and what they hold. The lock is held. */
-INTERNAL uint32_t site_of(struct state *s, uint32_t list, uint32_t tag, uint32_t node, uint32_t tensor);
+INTERNAL uint32_t site_of(struct state *s, uint32_t list, uint32_t tag, uint32_t node, uint32_t tensor, bool kept);
 INTERNAL uint64_t site_key(const struct ttmon_site *site, uint32_t turn);
 INTERNAL uint32_t text(struct state *s, const char *bytes, size_t n);
 INTERNAL uint32_t node_of(struct state *s, uint32_t parent, uint32_t frame);

@@ -102,7 +102,7 @@ static void bench(uint64_t events, uint64_t live)
 static struct copy {
 	void *handle, *device;
 	void *(*open)(uint64_t);
-	uint64_t (*take)(void *, uint64_t);
+	uint64_t (*take)(void *, uint64_t), (*kernels)(void *, uint64_t), (*trace)(void *, uint64_t);
 	void (*give)(void *, uint64_t);
 	void (*close)(void *);
 } copies[8];
@@ -116,9 +116,11 @@ static int load(unsigned n, const char *path)
 		return 0;
 	*(void **)&c->open = dlsym(c->handle, "metal_open");
 	*(void **)&c->take = dlsym(c->handle, "metal_take");
+	*(void **)&c->kernels = dlsym(c->handle, "metal_kernels");
+	*(void **)&c->trace = dlsym(c->handle, "metal_trace");
 	*(void **)&c->give = dlsym(c->handle, "metal_give");
 	*(void **)&c->close = dlsym(c->handle, "metal_close");
-	return c->open && c->take && c->give && c->close;
+	return c->open && c->take && c->kernels && c->trace && c->give && c->close;
 }
 
 /* Allocates and frees buffers of a copy from a thread. */
@@ -234,6 +236,12 @@ int main(int argc, char **argv)
 			copies[a % 8].device = copies[a % 8].open(b);
 		} else if (strcmp(verb, "mtake") == 0) {
 			printf("%llu\n", (unsigned long long)copies[a % 8].take(copies[a % 8].device, b));
+			continue;
+		} else if (strcmp(verb, "mkernels") == 0) {
+			printf("%llu\n", (unsigned long long)copies[a % 8].kernels(copies[a % 8].device, b));
+			continue;
+		} else if (strcmp(verb, "mtrace") == 0) {
+			printf("%llu\n", (unsigned long long)copies[a % 8].trace(copies[a % 8].device, b));
 			continue;
 		} else if (strcmp(verb, "mgive") == 0) {
 			copies[a % 8].give(copies[a % 8].device, b);

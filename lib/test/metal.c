@@ -25,6 +25,7 @@ struct device {
 	uint64_t allocator[4], provider[4];
 	struct list *list;
 	uint64_t chip;
+	uint64_t trace; /* of a trace that is not released; 0: none */
 };
 
 void list_made(struct list *l, uint64_t capacity, uint64_t base, uint64_t smallest, uint64_t align, int policy) TT("9allocator11FreeListOptC1EmmmmNS2_12SearchPolicyE");
@@ -39,6 +40,7 @@ uint64_t allocate_buffer(void *a, uint64_t *buffer) TT("13AllocatorImpl15allocat
 void provider_made(uint64_t *p, uint64_t chip, int logical, int a, int b) TT("25SharedMemoryStatsProviderC1Emibb");
 void provider_gone(uint64_t *p) TT("25SharedMemoryStatsProviderD1Ev");
 void record(uint64_t *p, int pid, uint64_t bytes, int type, unsigned logical) TT("25SharedMemoryStatsProvider17record_allocationEimNS0_13ShmBufferTypeEj");
+void load_binaries(struct device *workload, uint64_t *bytes) TT("11distributed16MeshWorkloadImpl13load_binariesERNS1_16MeshCommandQueueE");
 #ifdef PAGES /* as before 0.79, on a thread that tt-metal does not account for */
 uint32_t buffer_pages(const uint64_t *buffer) TTK("6Buffer9num_pagesEv");
 uint64_t buffer_page(const uint64_t *buffer) TTK("6Buffer9page_sizeEv");
@@ -136,11 +138,24 @@ uint64_t metal_take(struct device *d, uint64_t bytes)
 	return at;
 }
 
+/* The kernels of an operation, which its program cache keeps until the device is closed. */
+void load_binaries(struct device *workload, uint64_t *bytes) { *bytes = metal_take(workload, *bytes); }
+
+uint64_t metal_kernels(struct device *d, uint64_t bytes)
+{
+	load_binaries(d, &bytes);
+	return bytes;
+}
+
+uint64_t metal_trace(struct device *d, uint64_t bytes) { return d->trace = metal_take(d, bytes); }
+
 void metal_give(struct device *d, uint64_t address) { list_deallocate(d->list, address); }
 
 void metal_close(struct device *d)
 {
 	list_clear(d->list);
+	if (d->trace) /* as tt-metal does, whose list knows it no more */
+		list_deallocate(d->list, d->trace);
 	allocator_gone(d->allocator);
 	provider_gone(d->provider);
 	free(d->list);

@@ -278,7 +278,7 @@ func by(places []runreport.Place) string {
 // alive when the device was closed.
 func (p *printer) left(groups []group) {
 	p.leftLines(groups, " left behind: grew step by step, and was not freed", true)
-	p.leftLines(groups, " left behind: alive at the end", false)
+	p.leftLines(groups, " left behind: alive when the device was closed, or the program ended", false)
 }
 
 func (p *printer) leftLines(groups []group, heading string, grew bool) {

@@ -31,7 +31,8 @@ def snapshot():
 
 
 def held_by_line():
-    """Bytes that are live, or were left behind by closed devices, by (file, line, function) of the innermost line outside packages."""
+    """Bytes and blocks that are live, or were left behind by closed devices, on all chips, by (file, line, function) of the innermost
+    line outside packages. What tt-metal keeps for its program cache is not in it."""
     base = _library.library().ttmon_region(None)
     out = {}
     if not base:
@@ -39,14 +40,17 @@ def held_by_line():
     s = _whole(base)
     for n in range(1, len(s[_SITES]) // 128):
         owner, _, node = struct.unpack_from("<III", s[_SITES], 128 * n)
-        (live,) = struct.unpack_from("<Q", s[_SITES], 128 * n + 16)
-        (left,) = struct.unpack_from("<Q", s[_SITES], 128 * n + 64)
-        if not owner or not live + left:
+        live = struct.unpack_from("<QQ", s[_SITES], 128 * n + 16)
+        left = struct.unpack_from("<QQ", s[_SITES], 128 * n + 64)
+        (kept,) = struct.unpack_from("<I", s[_SITES], 128 * n + 100)
+        if not owner or kept or not live[1] + left[1]:
             continue
         (banks,) = struct.unpack_from("<I", s[_LISTS], 256 * owner + 8)
+        chips = max(int.from_bytes(s[_LISTS][256 * owner + 72 : 256 * owner + 104], "little").bit_count(), 1)
         frames = _stack(s, node)
         frame = next((f for f in frames if "site-packages" not in f.file), frames[0] if frames else Frame("?", 0, ""))
-        out[frame] = out.get(frame, 0) + (live + left) * banks
+        bytes, blocks = out.get(frame, (0, 0))
+        out[frame] = bytes + (live[0] + left[0]) * banks * chips, blocks + (live[1] + left[1]) * chips
     return out
 
 

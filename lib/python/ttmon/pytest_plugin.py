@@ -50,23 +50,11 @@ class _Watch:
         self.limit = limit
         self.rows = []  # (test, peaks by pool, leaked bytes, blocks)
 
-    def held(self):
-        """Bytes and blocks that are live or were left behind, on all chips."""
-        bytes, blocks = 0, 0
-        for pool in _library.POOLS:
-            for id, _ in _library.chips():
-                u = _library.query(id, pool)
-                if u is not None:
-                    bytes += u.bytes + u.left_bytes
-                    blocks += u.blocks + u.left_blocks
-        return bytes, blocks
-
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item):
         gc.collect()
-        before = self.held()
         _library.reset_peak()
-        item.ttmon_before, item.ttmon_lines = before, held_by_line()
+        item.ttmon_before = held_by_line()
         yield
 
     @pytest.hookimpl(hookwrapper=True)
@@ -76,7 +64,8 @@ class _Watch:
             return
         gc.collect()
         report = outcome.get_result()
-        bytes, blocks = (now - then for now, then in zip(self.held(), item.ttmon_before))
+        now = held_by_line()
+        bytes, blocks = (sum(x[i] for x in now.values()) - sum(x[i] for x in item.ttmon_before.values()) for i in (0, 1))
         stats = _stats.memory_stats()
         peaks = {p: stats.get(f"{p}.allocated_bytes.peak", 0) for p in _library.POOLS}
         if bytes > 0 or any(peaks.values()):
@@ -84,10 +73,10 @@ class _Watch:
         report.user_properties.append(("ttmon_leaked_bytes", max(bytes, 0)))
         if self.limit is not None and bytes > self.limit and report.passed:
             report.outcome = "failed"
-            report.longrepr = f"{item.nodeid} left {_stats.human(bytes)} of device memory behind, in {blocks} blocks" + self.where(item)
+            report.longrepr = f"{item.nodeid} left {_stats.human(bytes)} of device memory behind, in {blocks} blocks" + self.where(item, now)
 
-    def where(self, item):
-        grown = {f: n - item.ttmon_lines.get(f, 0) for f, n in held_by_line().items()}
+    def where(self, item, now):
+        grown = {f: n - item.ttmon_before.get(f, (0, 0))[0] for f, (n, _) in now.items()}
         lines = sorted(((n, f) for f, n in grown.items() if n > 0), reverse=True)[:10]
         return "".join(f"\n  {_stats.human(n)}  {f.file}:{f.line} {f.function}" for n, f in lines)
 
