@@ -32,10 +32,10 @@ known of both: lines of recordings with allocations, by the most that each held,
 of your own runs under ttmon run --stacks, by what each held at the peak, which ttmond
 keeps for you and root.
 
-A recording (FILE of ttmon record or ttmon run) stands for one program: that of its
-command, else that of the same command as the other side, else the one that held the
-most DRAM; --match chooses another. FILE@MOMENT is what was so up to then (see ttmon
-replay --at).
+A recording (FILE of ttmon record or ttmon run) stands for one program. One of a
+command stands for that and nothing else; one of a host for the same command as the
+other side, else for the one that held the most DRAM. --match chooses another.
+FILE@MOMENT is what was so up to then (see ttmon replay --at).
 
 With --fail-if it fails where a condition holds: NAME>AMOUNT, where NAME is a figure
 (dram.peak, l1.mean, duration, energy, throttled, left, failures; dram.peak@3 is that

@@ -192,7 +192,12 @@ func (c *Comparison) judge() {
 		c.Verdict = append(c.Verdict, Remark{Kind: Ended})
 	}
 	for _, k := range []RemarkKind{Failures, Left} {
-		if f := c.Find(string(k), nil); f != nil && f.A != nil && f.B != nil && f.A.V != f.B.V {
+		f := c.Find(string(k), nil)
+		switch {
+		case f == nil || f.B == nil:
+		case f.A == nil && k == Left && f.B.V > 0: // whatever A leaves, which still runs
+			c.Verdict = append(c.Verdict, Remark{Kind: k, B: f.B.V, Unsure: model.ParseBound(f.B.Bound) == model.Unsure})
+		case f.A != nil && f.A.V != f.B.V:
 			c.Verdict = append(c.Verdict, Remark{Kind: k, A: f.A.V, B: f.B.V, Unsure: f.unsure()})
 		}
 	}

@@ -113,6 +113,14 @@ func TestNotEnded(t *testing.T) {
 	if f := c.Find("duration", nil); f.A.Bound != "at_least" || f.B.Bound != "exact" {
 		t.Errorf("%+v %+v", f.A, f.B)
 	}
+	b.Left = []runs.Left{{Bytes: map[string]uint64{"l1": 5}, Bound: "exact"}}
+	if c := Compare(side(t, a), side(t, b)); len(c.Verdict) != 1 || c.Verdict[0].Kind != Left || c.Verdict[0].B != 5 {
+		t.Errorf("what B left is known, whatever A will leave: %+v", c.Verdict)
+	}
+	c = Compare(side(t, b), side(t, a))
+	if holds, err := c.Check(Condition{Name: "left", Above: true}); !errors.Is(err, ErrNoFigure) {
+		t.Errorf("what a program leaves that still runs was checked: %v, %v", holds, err)
+	}
 }
 
 // Lines are compared by their peaks, and a peak is put down to what lines held then.

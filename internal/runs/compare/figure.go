@@ -110,8 +110,10 @@ func figuresOf(r *runs.Run) *table {
 		observed = model.AtLeast
 	}
 	t.add("throttled", whole, Seconds, r.Trouble(model.ConditionThrottled), observed)
-	left, bound := r.LeftBytes()
-	t.add("left", whole, Bytes, float64(left), bound)
+	if r.End.Kind != runs.Running { // what it will leave is not known yet
+		left, bound := r.LeftBytes()
+		t.add("left", whole, Bytes, float64(left), bound)
+	}
 	if f := r.Failures; f != nil {
 		t.add("failures", whole, Count, float64(f.Count), model.AtLeast)
 	}

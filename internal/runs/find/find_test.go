@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/wire"
+	"github.com/ttmon/ttmon/internal/wire/sample"
 )
 
 func TestMain(m *testing.M) { hermetic.Main(m) }
@@ -86,5 +88,31 @@ func TestSideWithoutProgram(t *testing.T) {
 	_, _, err = s.Of(t.Context(), []string{path, path})
 	if e, ok := errors.AsType[*exit.Error](err); !ok || e.Code != exit.NoDevice || len(read) != 1 {
 		t.Errorf("error %v, read %q", err, read)
+	}
+}
+
+// A recording of a command is never compared by another user's program, unless that
+// was chosen.
+func TestSideOfShortCommand(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.ttrec")
+	w, err := recording.Create(path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	snap := sample.One()
+	snap.Time = now
+	err = errors.Join(w.Meta(now, recording.Meta{Command: []string{"python", "x.py"}, PID: 1 << 21}), w.Snapshot(now, wire.Append(nil, snap)), w.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Sides{Finder: &Finder{Where: host.Options{Direct: true}}, Read: func(string, *recording.Reader) {}}
+	_, _, err = s.Of(t.Context(), []string{path, path})
+	if e, ok := errors.AsType[*exit.Error](err); !ok || e.Code != exit.NoDevice || !strings.Contains(err.Error(), "python x.py") {
+		t.Errorf("error %v", err)
+	}
+	s.Match = snap.Processes[0].Cmdline.V
+	if _, b, err := s.Of(t.Context(), []string{path, path}); err != nil || b.Command != s.Match {
+		t.Errorf("the program that was chosen: %+v, %v", b, err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -124,13 +123,16 @@ func (s *Sides) recorded(r *recording.Reader, name string, until time.Time, othe
 	}
 	if s.Match != "" {
 		q := runs.Query{Text: s.Match}
-		found.Runs = slices.DeleteFunc(found.Runs, func(r runs.Run) bool { return !q.Matches(&r) })
+		found.Choose(func(r *runs.Run) bool { return q.Matches(r) })
 	}
 	var like *runs.Run
 	if other != nil {
 		like = other.Last()
 	}
 	run, ok := found.Program(like)
+	if !ok && len(found.Runs) > 0 { // programs of others
+		return nil, exit.With(exit.NoDevice, "%s: in no snapshot had its command (%s) or a child of it a device open; --match compares another program of the recording", name, strings.Join(found.Command, " "))
+	}
 	if !ok {
 		return nil, exit.With(exit.NoDevice, "%s: no program used a device in it", name)
 	}

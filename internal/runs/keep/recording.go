@@ -18,7 +18,9 @@ type Recorded struct {
 	Until time.Time // as far as it was read
 	// Chips says which device each chip belongs to, by UMD's unique ids.
 	Chips map[uint64]int
-	meta  recording.Meta
+	// Command is that which was recorded; nil: it was the host.
+	Command []string
+	meta    recording.Meta
 }
 
 // OfRecording finds the runs in a recording, as far as a moment; the zero time is
@@ -61,7 +63,7 @@ func OfRecording(r *recording.Reader, until time.Time) (*Recorded, error) {
 	for _, l := range t.live {
 		out.Runs = append(out.Runs, l.Clone())
 	}
-	out.meta = c.Meta
+	out.meta, out.Command = c.Meta, c.Meta.Command
 	for i := range out.Runs {
 		out.exited(&out.Runs[i])
 	}
@@ -108,8 +110,9 @@ func (c *Recorded) exited(r *runs.Run) {
 	r.End.Kind, r.End.Code = runs.Exited, c.meta.ExitCode
 }
 
-// Program is the run that the recording is about: that of its command or of a child
-// of it, else that of the same command as another run, else the largest.
+// Program is the run that the recording is about: of a recording of a command that of
+// its process or of a child of it, and nothing else; of another one that of the same
+// command as another run, else the largest.
 func (c *Recorded) Program(other *runs.Run) (runs.Run, bool) {
 	of := func(is func(*runs.Run) bool) (list []runs.Run) {
 		for i := range c.Runs {
@@ -119,10 +122,13 @@ func (c *Recorded) Program(other *runs.Run) (runs.Run, bool) {
 		}
 		return list
 	}
-	own := of(func(r *runs.Run) bool {
-		return c.meta.PID != 0 && slices.ContainsFunc(r.Processes, func(p runs.Process) bool { return p.PID == c.meta.PID || p.Parent == c.meta.PID })
-	})
-	if len(own) == 0 && other != nil {
+	if c.meta.PID != 0 {
+		return largest(of(func(r *runs.Run) bool {
+			return slices.ContainsFunc(r.Processes, func(p runs.Process) bool { return p.PID == c.meta.PID || p.Parent == c.meta.PID })
+		}))
+	}
+	var own []runs.Run
+	if other != nil {
 		if own = of(func(r *runs.Run) bool { return same(r, other) }); len(own) == 0 {
 			own = of(func(r *runs.Run) bool { return r.Command == other.Command && r.Command != "" })
 		}
@@ -131,6 +137,13 @@ func (c *Recorded) Program(other *runs.Run) (runs.Run, bool) {
 		own = c.Runs
 	}
 	return largest(own)
+}
+
+// Choose leaves the runs that are wanted: Program is one of them, whatever the
+// recording is of.
+func (c *Recorded) Choose(wanted func(*runs.Run) bool) {
+	c.Runs = slices.DeleteFunc(c.Runs, func(r runs.Run) bool { return !wanted(&r) })
+	c.meta.PID = 0
 }
 
 // same reports whether two runs are of one program: of two moments of a recording.

@@ -44,8 +44,8 @@ func record(t *testing.T, m recording.Meta) *recording.Reader {
 	return r
 }
 
-// A recording is about its command; else about what the other side is; else about
-// what held the most.
+// A recording of a command is about that and nothing else; another one is about what
+// the other side is, else about what held the most.
 func TestProgram(t *testing.T) {
 	code := 3
 	other := runs.Run{Who: runs.Who{Command: "python3 train.py"}}
@@ -59,7 +59,8 @@ func TestProgram(t *testing.T) {
 	}{
 		{"the largest", recording.Meta{}, nil, 8, runs.Running},
 		{"the command", recording.Meta{PID: 7, ExitCode: &code}, nil, 7, runs.Exited},
-		{"another command", recording.Meta{PID: 9, ExitCode: &code}, nil, 8, runs.Running},
+		{"another command", recording.Meta{PID: 9, ExitCode: &code}, nil, 0, ""},
+		{"another command, and one like the other side", recording.Meta{PID: 9, ExitCode: &code}, &other, 0, ""},
 		{"as the other side", recording.Meta{}, &other, 7, runs.Running},
 		{"the very program of the other side", recording.Meta{}, &again, 7, runs.Running},
 	} {
@@ -69,6 +70,12 @@ func TestProgram(t *testing.T) {
 				t.Fatal(err)
 			}
 			r, ok := c.Program(tt.other)
+			if tt.pid == 0 {
+				if ok {
+					t.Errorf("a program that the recording is not of: %+v", r)
+				}
+				return
+			}
 			if !ok || r.Processes[0].PID != tt.pid || r.End.Kind != tt.end {
 				t.Errorf("%v %+v", ok, r)
 			}
