@@ -19,7 +19,7 @@ type Work struct {
 	Known    bool            `json:"known"`
 	Busy     float64         `json:"busy_s"`     // time in which a program ran
 	Ratio    float64         `json:"busy_ratio"` // of the time of the run
-	Bound    model.Bound     `json:"-"`          // of Busy and Ratio; see MarshalJSON
+	Bound    model.Bound     `json:"-"`          // of Busy, Ratio and Programs; see MarshalJSON
 	Cause    model.WorkCause `json:"cause,omitempty"`
 	Programs uint64          `json:"programs"`
 	Late     float64         `json:"host_late_s"` // between programs that follow within 100 ms: the chip waited for the host
@@ -123,24 +123,24 @@ func (b *Builder) addChip(p *Process, e *entry, c *ledgerfile.ChipWork, seconds 
 	}
 	chip := chipIn(&p.Chips, id)
 	chip.Logical = c.Logical
-	w := chipWork(c, &e.work.Host, seconds)
+	w := chipWork(c, e.work, seconds)
 	if g, ok := e.gaps[c.Logical]; ok {
 		w.GapAt = &g.at
 	}
-	b.addGaps(&w, c, &e.work.Host)
+	b.addGaps(&w, c, e.work)
 	chip.Work = &w
 }
 
 // addGaps lists the longest gaps, and why they are in doubt: a program that is not
 // reported may have run in one.
-func (b *Builder) addGaps(w *Work, c *ledgerfile.ChipWork, host *ledgerfile.HostWork) {
+func (b *Builder) addGaps(w *Work, c *ledgerfile.ChipWork, of *ledgerfile.Work) {
 	if !w.Known {
 		return
 	}
 	for _, g := range c.LongestGaps {
 		w.Gaps = append(w.Gaps, Gap{g.Length.Seconds(), b.seconds(g.End), g.After})
 	}
-	switch _, cause := workBound(c, host); {
+	switch _, cause := workBound(c, of); {
 	case len(w.Gaps) == 0:
 	case cause == model.WorkLossy, cause == model.WorkQueues, cause == model.WorkSubDevices, cause == model.WorkUnprofiled:
 		w.GapsCause = model.GapCause(cause)
@@ -166,7 +166,7 @@ func silentCause(release string) model.WorkCause {
 	return model.WorkProfilerOff
 }
 
-func chipWork(c *ledgerfile.ChipWork, host *ledgerfile.HostWork, seconds float64) Work {
+func chipWork(c *ledgerfile.ChipWork, of *ledgerfile.Work, seconds float64) Work {
 	if c.Loss == ledgerfile.WorkUnreadable {
 		return Work{Cause: model.WorkLayout}
 	}
@@ -174,7 +174,9 @@ func chipWork(c *ledgerfile.ChipWork, host *ledgerfile.HostWork, seconds float64
 		Known: true, Busy: c.Busy.Seconds(), Programs: c.Programs, Late: c.Gap.Seconds(),
 		Longest: c.Longest.Seconds(), LongestName: c.LongestName, LongestGap: c.LongestGap.Seconds(),
 	}
-	w.Bound, w.Cause = workBound(c, host)
+	if w.Bound, w.Cause = workBound(c, of); w.Bound == model.AtLeast && c.Programs == 0 { // it says nothing
+		return Work{Cause: w.Cause}
+	}
 	for _, o := range c.Ops {
 		w.addOperation(Operation{o.Name, o.Calls, o.Time.Seconds(), o.Longest.Seconds()})
 	}
@@ -183,7 +185,11 @@ func chipWork(c *ledgerfile.ChipWork, host *ledgerfile.HostWork, seconds float64
 }
 
 // workBound says how far the busy time of a process can be trusted.
-func workBound(c *ledgerfile.ChipWork, host *ledgerfile.HostWork) (model.Bound, model.WorkCause) {
+func workBound(c *ledgerfile.ChipWork, of *ledgerfile.Work) (model.Bound, model.WorkCause) {
+	host, heard := &of.Host, uint64(0) // of all chips: which of them a program is for is not known
+	for i := range of.Chips {
+		heard += of.Chips[i].Programs + of.Chips[i].Unprofiled
+	}
 	switch {
 	case c.Loss == ledgerfile.WorkLossy && c.Programs > 0:
 		return model.AtLeast, model.WorkLossy
@@ -193,7 +199,7 @@ func workBound(c *ledgerfile.ChipWork, host *ledgerfile.HostWork) (model.Bound, 
 		return model.AtLeast, model.WorkSubDevices
 	case c.Unprofiled > 0:
 		return model.AtLeast, model.WorkUnprofiled
-	case len(host.Waiting) > 0 || host.LastFinish.Before(host.LastEnqueue):
+	case len(host.Waiting) > 0 || host.LastFinish.Before(host.LastEnqueue) || heard < host.Enqueued+host.Replayed:
 		return model.AtLeast, model.WorkUnreported
 	}
 	return model.Exact, ""

@@ -49,6 +49,7 @@ func TestWorkOfARun(t *testing.T) {
 		{"attached when its queues were there", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Host.Queues = 0 })}, 0.2, model.AtLeast, model.WorkQueues, model.GapsQueues},
 		{"no ids", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Chips[0].Unprofiled = 3 })}, 0.2, model.AtLeast, model.WorkUnprofiled, model.GapsUnprofiled},
 		{"killed in a program", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Host.LastFinish = time.Unix(9, 0) })}, 0.2, model.AtLeast, model.WorkUnreported, ""},
+		{"fewer records than programs", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Host.Enqueued = 12 })}, 0.2, model.AtLeast, model.WorkUnreported, ""},
 		{"one that says nothing", []*ledgerfile.Work{ran(2*time.Second, nil), {Chips: []ledgerfile.ChipWork{{State: ledgerfile.WorkOn, Loss: ledgerfile.WorkUnreadable}}}}, 0.2, model.AtLeast, model.WorkLayout, model.GapsProcesses},
 		{"an older libttmon", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Chips[0].GapsKept, w.Chips[0].LongestGaps = false, nil })}, 0.2, model.Exact, "", model.GapsNotKept},
 		{"nonsense", []*ledgerfile.Work{ran(200*time.Second, nil)}, 1, model.Unsure, model.WorkTooMuch, ""},
@@ -149,5 +150,22 @@ func TestWorkProperties(t *testing.T) {
 	}
 	if xml := string(JUnit(r, Limits{})); !strings.Contains(xml, `<property name="chip7.operation1" value="matmul"></property>`) {
 		t.Errorf("no properties in\n%s", xml)
+	}
+}
+
+// Programs were enqueued and none was reported: that is not "busy 0 %".
+func TestWorkWithoutRecords(t *testing.T) {
+	for name, chips := range map[string][]ledgerfile.ChipWork{"a chip that reports none": {{State: ledgerfile.WorkOn}}, "no chip reports": nil} {
+		t.Run(name, func(t *testing.T) {
+			b := NewBuilder(time.Unix(1000, 0))
+			l := &ledgerfile.Ledger{PID: 7, Chips: []ledgerfile.Chip{{ID: 99}}, Lists: []ledgerfile.List{{}, {
+				State: ledgerfile.Closed, Banks: 1, Chips: []int{0}, Total: ledgerfile.Sum{Bytes: 64, Blocks: 1},
+			}}}
+			b.Add("a", l, false)
+			b.AddWork("a", &ledgerfile.Work{Host: ledgerfile.HostWork{Enqueued: 2, Queues: 1}, Chips: chips}, time.Unix(1001, 0))
+			if w := b.Report(time.Unix(1002, 0)).Chips[0].Work; w == nil || w.Known || w.Cause == "" {
+				t.Errorf("%+v", w)
+			}
+		})
 	}
 }

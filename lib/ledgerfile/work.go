@@ -186,8 +186,9 @@ type WorkReader struct {
 	buf   []byte
 }
 
-// Read copies what a ledger says of programs; nil where it says nothing. It
-// never waits for the writer.
+// Read copies what a ledger says of programs; nil where it says nothing. Of chips
+// that report nothing there is what the process enqueued. It never waits for the
+// writer.
 func (r *WorkReader) Read(fd int) (*Work, error) {
 	var raw [gapsHeader]byte
 	n, err := pread(fd, raw[:], 0)
@@ -198,7 +199,7 @@ func (r *WorkReader) Read(fd int) (*Work, error) {
 		return nil, nil
 	}
 	sections, err := workLayout(raw[:n])
-	if err != nil || sections[0].used == 0 {
+	if err != nil {
 		return nil, err
 	}
 	c := clock{int64(le.Uint64(raw[offReal:])), int64(le.Uint64(raw[offMonotonic:]))}
@@ -219,6 +220,9 @@ func (r *WorkReader) Read(fd int) (*Work, error) {
 		if since := c.at(int64(le.Uint64(b))); !since.IsZero() {
 			w.Host.Waiting = append(w.Host.Waiting, Wait{since, WaitKind(le.Uint32(b[8:])), int(le.Uint32(b[12:]))})
 		}
+	}
+	if h := &w.Host; len(w.Chips) == 0 && h.Enqueued+h.Replayed+h.Waits == 0 {
+		return nil, nil // an older libttmon counts only where chips report
 	}
 	return w, nil
 }

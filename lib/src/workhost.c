@@ -9,10 +9,11 @@
 #include "metal.h"
 #include "work.h"
 
-/* The ledger, where chips report: nothing is kept of the others. */
-static struct work *reporting(struct state *s)
+/* Where the process keeps a ledger: of chips that report nothing, too, since then
+ * this is all that is known of them. */
+static struct work *counted(struct state *s)
 {
-	return s ? atomic_load_explicit(&s->work, memory_order_acquire) : NULL;
+	return s && atomic_load_explicit(&s->stage, memory_order_acquire) == STAGE_READY ? work_of(s) : NULL;
 }
 
 static struct ttmon_host *host_of(struct state *s) { return &s->ledger->host; }
@@ -138,7 +139,7 @@ HOOK void METAL_sub_devices_loaded(uint64_t tracker, uint64_t id)
 	CALL(void (*)(uint64_t, uint64_t), sub_devices_loaded, );
 	call(tracker, id);
 	atomic_store(&loaded, atomic_load(&made));
-	if (reporting(s))
+	if (counted(s))
 		note_sub_devices(host_of(s));
 }
 
@@ -209,7 +210,7 @@ static void start_waiting(struct state *s, uint32_t kind)
 HOOK void METAL_finish(uint64_t queue, uint64_t ids, uint64_t n)
 {
 	CALL(void (*)(uint64_t, uint64_t, uint64_t), finish, );
-	if (!reporting(s)) {
+	if (!counted(s)) {
 		call(queue, ids, n);
 		return;
 	}
@@ -230,7 +231,7 @@ HOOK void METAL_finish(uint64_t queue, uint64_t ids, uint64_t n)
 HOOK void METAL_event_wait(uint64_t event)
 {
 	CALL(void (*)(uint64_t), event_wait, );
-	if (!reporting(s)) {
+	if (!counted(s)) {
 		call(event);
 		return;
 	}
@@ -262,7 +263,7 @@ static void count_enqueue(struct state *s, uint64_t *counter, uint64_t queue)
 HOOK void METAL_enqueued(uint64_t queue, uint64_t workload, uint64_t blocking)
 {
 	CALL(void (*)(uint64_t, uint64_t, uint64_t), enqueued, );
-	if (reporting(s))
+	if (counted(s))
 		count_enqueue(s, &host_of(s)->enqueued, queue);
 	call(queue, workload, blocking);
 	leave_queue();
@@ -271,7 +272,7 @@ HOOK void METAL_enqueued(uint64_t queue, uint64_t workload, uint64_t blocking)
 HOOK void METAL_replayed(uint64_t queue, uint64_t trace, uint64_t blocking)
 {
 	CALL(void (*)(uint64_t, uint64_t, uint64_t), replayed, );
-	if (reporting(s))
+	if (counted(s))
 		count_enqueue(s, &host_of(s)->replayed, queue);
 	call(queue, trace, blocking);
 	leave_queue();
@@ -281,7 +282,7 @@ HOOK void METAL_replayed(uint64_t queue, uint64_t trace, uint64_t blocking)
 HOOK void METAL_replayed_list(uint64_t queue, uint64_t workers, uint64_t ids, uint64_t buffer, uint64_t manager, uint64_t blocking)
 {
 	CALL(void (*)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t), replayed_list, );
-	if (reporting(s))
+	if (counted(s))
 		count_enqueue(s, &host_of(s)->replayed, queue);
 	call(queue, workers, ids, buffer, manager, blocking);
 	leave_queue();
@@ -292,7 +293,7 @@ HOOK void METAL_replayed_list(uint64_t queue, uint64_t workers, uint64_t ids, ui
 HOOK void METAL_op_named(uint64_t workload, uint64_t id, uint64_t length, const char *text, uint64_t specs, uint64_t trace)
 {
 	CALL(void (*)(uint64_t, uint64_t, uint64_t, const char *, uint64_t, uint64_t), op_named, );
-	struct work *w = reporting(s);
+	struct work *w = counted(s);
 	if (w) {
 		named = name_number(s, w, text, length);
 		atomic_store_explicit(&w->by_id[id & (IDS - 1)], (uint16_t)named, memory_order_relaxed);

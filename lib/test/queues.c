@@ -24,6 +24,14 @@ uint32_t name_number(struct state *s, struct work *w, const char *text, size_t n
 	return 0;
 }
 
+/* No chip reports: what is enqueued and waited for is counted all the same. */
+struct work *work_of(struct state *s)
+{
+	(void)s;
+	static struct work work;
+	return &work;
+}
+
 static void metal_enqueue(uint64_t queue, uint64_t workload, uint64_t blocking)
 {
 	(void)queue, (void)workload, (void)blocking;
@@ -78,9 +86,7 @@ static void throw_out(void) { longjmp(out, 1); } /* as an exception does */
 
 int main(void)
 {
-	static struct work work;
-	atomic_store(&the_state.work, &work);
-
+	atomic_store(&the_state.stage, STAGE_READY);
 	enqueue(NULL);
 	expect("enqueued", false);
 	finish();
@@ -112,5 +118,9 @@ int main(void)
 	during = finish_elsewhere;
 	METAL_enqueued(QUEUE, 0, 0);
 	expect("the exception of an old queue stands for no work of the next", false);
+	if (ledger.host.enqueued == 0 || ledger.host.waits == 0) {
+		printf("enqueued %d, waits %d\n", (int)ledger.host.enqueued, (int)ledger.host.waits);
+		failures++;
+	}
 	return failures > 0;
 }

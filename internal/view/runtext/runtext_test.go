@@ -88,7 +88,7 @@ func TestWork(t *testing.T) {
 	}}
 	got := string(Append(nil, r, Options{}))
 	for _, want := range []string{
-		" 1 n300 L  busy ≥62 % of the run: 25 s of 40 s in 1 program\n", "   opa\\x1b ", "   (2 others)                           20 %\n",
+		" 1 n300 L  busy ≥62 % of the run: 25 s of 40 s in ≥1 program\n", "   opa\\x1b ", "   (2 others)                           20 %\n",
 		"   busy is at least that: tt-metal before 0.80 drops", " busy unknown on 1 n300 R: tt-metal does not report programs of this chip\n",
 		" chip 3  busy 0 % of the run", "10 %  of the time, the chip waited for the host; longest gap 6.2 s, until 0:08\n",
 		"   gaps are not listed: an older libttmon or ttmond",

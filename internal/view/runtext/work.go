@@ -53,7 +53,7 @@ func (p *printer) work(c *runreport.Chip, seconds float64, most int) {
 	w := c.Work
 	figure := model.Work{Busy: model.Value(w.Ratio), Bound: w.Bound, Cause: w.Cause}
 	text := fmt.Sprintf(" %s  busy %s of the run: %s of %s in %s", chipName(c), words.Busy(&figure),
-		span(w.Busy), span(seconds), count(w.Programs, "program"))
+		span(w.Busy), span(seconds), words.Mark(w.Bound)+count(w.Programs, "program"))
 	p.line("%s", p.marks(text))
 	for _, o := range w.Operations[:min(len(w.Operations), most)] {
 		name := words.Operation(&model.Operation{Name: o.Name})
@@ -134,7 +134,7 @@ func (p *printer) boundWords(b model.Bound) string {
 // marks writes the marks of doubt in ASCII where that is all there is.
 func (p *printer) marks(text string) string {
 	if p.o.ASCII {
-		return strings.Replace(text, words.Mark(model.AtLeast), ">=", 1)
+		return strings.ReplaceAll(text, words.Mark(model.AtLeast), ">=")
 	}
 	return text
 }

@@ -108,7 +108,7 @@ func (x *printer) completed() {
 			text = fmt.Sprintf("on %s: nothing yet", chipName(c))
 		}
 		if n, ok := c.Work.ProgramSum.Get(); ok {
-			text += fmt.Sprintf("; %d programs so far", n)
+			text += fmt.Sprintf("; %s%d programs so far", words.Mark(x.heard()), n)
 		}
 		if c.Longest > 0 {
 			text += fmt.Sprintf(", the longest took %s (%s)", span(c.Longest), operation(c.LongestName))
@@ -116,6 +116,19 @@ func (x *printer) completed() {
 		x.line(label, text)
 		label = ""
 	}
+}
+
+// heard is the bound of how many programs completed: more were enqueued than the
+// chips have reported together.
+func (x *printer) heard() model.Bound {
+	var n uint64
+	for i := range x.p.Work.Chips {
+		n += x.p.Work.Chips[i].Work.ProgramSum.V
+	}
+	if h := &x.p.Work.Host; x.p.Work.Watched && n < h.Enqueued+h.Replayed {
+		return model.AtLeast
+	}
+	return model.Exact
 }
 
 func chipName(c *model.ChipWork) string {
