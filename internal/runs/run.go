@@ -226,9 +226,10 @@ type Pool struct {
 	PeakBound string    `json:"peak_bound"` // at_least or unsure
 	PeakAt    time.Time `json:"peak_at"`
 	Mean      float64   `json:"mean_bytes"`
-	MeanBound string    `json:"mean_bound"`
-	Seconds   float64   `json:"known_s"` // of the run in which it was known
+	MeanBound string    `json:"mean_bound"` // unsure: of samples, of a part of the run
+	Seconds   float64   `json:"known_s"`    // of the run in which it was known
 	Held      uint64    `json:"last_bytes"`
+	HeldBound string    `json:"last_bound,omitempty"` // empty: an older release kept none
 }
 
 // PeakBytes is the peak with its bound. The zero Pool has none.
@@ -244,7 +245,7 @@ func (p Pool) MeanBytes() model.Bytes {
 	if p.MeanBound == "" || p.Seconds == 0 {
 		return model.NoBytes(model.Absent)
 	}
-	return model.BoundBytes(uint64(p.Mean+0.5), model.ParseBound(p.MeanBound))
+	return model.BoundBytes(uint64(p.Mean+0.5), model.Unsure) // whatever an older release says
 }
 
 // Stat is a value over the time in which it was known.

@@ -132,7 +132,7 @@ func (t *table) pools(device int, pools map[string]runs.Pool) {
 		}
 		t.add(pool.String()+".peak", device, Bytes, float64(p.Peak), model.ParseBound(p.PeakBound))
 		if p.Seconds > 0 {
-			t.add(pool.String()+".mean", device, Bytes, p.Mean, model.ParseBound(p.MeanBound))
+			t.add(pool.String()+".mean", device, Bytes, p.Mean, model.Unsure)
 		}
 	}
 }
@@ -140,23 +140,25 @@ func (t *table) pools(device int, pools map[string]runs.Pool) {
 func (t *table) device(d *runs.Device, observed model.Bound) {
 	t.boards[d.Index] = d.Board
 	t.pools(d.Index, d.Pools)
-	stat := func(name string, unit Unit, s *runs.Stat, highest bool, bound model.Bound) {
-		switch {
-		case s == nil:
-		case highest:
-			t.add(name+".max", d.Index, unit, s.Max, max(bound, model.AtLeast))
-		case s.Seconds > 0:
-			t.add(name+".mean", d.Index, unit, s.Mean, bound)
+	// Samples have missed the highest value, and a mean is of those that there were.
+	highest := func(name string, unit Unit, s *runs.Stat) {
+		if s != nil {
+			t.add(name+".max", d.Index, unit, s.Max, model.AtLeast)
 		}
 	}
-	stat("power", Watts, d.Power, false, model.Exact)
-	stat("power", Watts, d.Power, true, model.Exact)
-	stat("temperature", Celsius, d.Temperature, true, model.Exact)
-	stat("aiclk", MHz, d.Clock, false, model.Exact)
+	mean := func(name string, unit Unit, s *runs.Stat) {
+		if s != nil && s.Seconds > 0 {
+			t.add(name+".mean", d.Index, unit, s.Mean, model.Unsure)
+		}
+	}
+	mean("power", Watts, d.Power)
+	highest("power", Watts, d.Power)
+	highest("temperature", Celsius, d.Temperature)
+	mean("aiclk", MHz, d.Clock)
 	if b, known := d.Busy(); known {
 		t.add("busy", d.Index, Ratio, b.Ratio, b.Bound)
 	}
-	stat("activity", Ratio, d.Activity, false, model.Unsure)
+	mean("activity", Ratio, d.Activity)
 	if d.Power != nil && d.Power.Seconds > 0 {
 		t.add("energy", d.Index, Joules, d.Energy, observed)
 	}

@@ -29,7 +29,6 @@ func (l *live) addSnapshot(s *model.Snapshot, mine []*model.Process, conditions 
 	case gap:
 		if lost := s.Time.Sub(l.Last).Seconds(); lost > 0 {
 			l.Unseen += lost
-			l.doubtMeans()
 		}
 		clear(l.before)
 		clear(l.devices)
@@ -47,7 +46,7 @@ func (l *live) addSnapshot(s *model.Snapshot, mine []*model.Process, conditions 
 		for pool := range now {
 			now[pool] = sum[pool].Bytes()
 		}
-		foldPools(l.pools(s, at), l.before[at], now, s.Time, seconds, l.Unseen > 0)
+		foldPools(l.pools(s, at), l.before[at], now, s.Time, seconds)
 		l.before[at] = now
 	}
 	for at := range l.before {
@@ -65,24 +64,6 @@ func (l *live) addSnapshot(s *model.Snapshot, mine []*model.Process, conditions 
 	for index := range l.devices {
 		if !open[index] {
 			delete(l.devices, index)
-		}
-	}
-}
-
-// doubtMeans marks all means as unsure: a part of the run was not observed. foldPools
-// does so for pools that become known later.
-func (l *live) doubtMeans() {
-	all := []map[string]runs.Pool{l.Pools}
-	for i := range l.Devices {
-		all = append(all, l.Devices[i].Pools)
-		for k := range l.Devices[i].Chips {
-			all = append(all, l.Devices[i].Chips[k].Pools)
-		}
-	}
-	for _, pools := range all {
-		for name, p := range pools {
-			p.MeanBound = model.Unsure.String()
-			pools[name] = p
 		}
 	}
 }
@@ -219,9 +200,9 @@ func (l *live) device(s *model.Snapshot, index int) *runs.Device {
 	return &l.Devices[at]
 }
 
-// foldPools updates peaks and means with what is held now. unseen: a part of the run was
-// not observed, so means are not sure.
-func foldPools(pools map[string]runs.Pool, before, now model.PoolBytes, at time.Time, seconds float64, unseen bool) {
+// foldPools updates peaks and means with what is held now. A mean is made of samples,
+// of the part of the run in which there were any: it is never exact.
+func foldPools(pools map[string]runs.Pool, before, now model.PoolBytes, at time.Time, seconds float64) {
 	for _, pool := range model.Pools() {
 		n, bound, ok := now[pool].Best()
 		if !ok {
@@ -229,26 +210,14 @@ func foldPools(pools map[string]runs.Pool, before, now model.PoolBytes, at time.
 		}
 		name := pool.String()
 		p := pools[name]
-		known := p.PeakBound != ""
-		p.Held = n
-		if !known || n > p.Peak {
+		p.Held, p.HeldBound = n, bound.String()
+		if p.PeakBound == "" || n > p.Peak {
 			// Between two snapshots it may have been more.
 			p.Peak, p.PeakBound, p.PeakAt = n, max(bound, model.AtLeast).String(), at
 		}
-		old, oldBound, was := before[pool].Best()
-		switch {
-		case was && seconds > 0:
+		if old, _, was := before[pool].Best(); was && seconds > 0 {
 			p.Mean += ((float64(old)+float64(n))/2 - p.Mean) * seconds / (p.Seconds + seconds)
 			p.Seconds += seconds
-			worst := max(bound, oldBound)
-			if p.MeanBound != "" {
-				worst = max(worst, model.ParseBound(p.MeanBound))
-			}
-			if unseen {
-				worst = model.Unsure
-			}
-			p.MeanBound = worst.String()
-		case !was && known: // earlier, and not in between
 			p.MeanBound = model.Unsure.String()
 		}
 		pools[name] = p

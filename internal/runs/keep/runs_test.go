@@ -124,7 +124,7 @@ func TestFigures(t *testing.T) {
 	if diff := cmp.Diff(want, got, near); diff != "" {
 		t.Error(diff)
 	}
-	if p := r.Pool(model.DRAM); p.PeakBound != "at_least" || p.MeanBound != "exact" || !p.PeakAt.Equal(t0.Add(2*time.Second)) {
+	if p := r.Pool(model.DRAM); p.PeakBound != "at_least" || p.MeanBound != "unsure" || p.HeldBound != "exact" || !p.PeakAt.Equal(t0.Add(2*time.Second)) {
 		t.Errorf("%+v", p)
 	}
 	if !r.End.Failed() || r.End.Kind != runs.Exited || r.User != "anna" || r.Command != "python3 train.py" || r.Host != "lab" {
@@ -176,8 +176,8 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// A pool that is unknown for a while in the middle of a run has a mean of the rest,
-// which is not sure. Before it was first known, and in the end, nothing is missing.
+// A pool that is unknown for a while has a mean of the rest. No mean is exact: it is
+// of samples, and of a part of the run.
 func TestHole(t *testing.T) {
 	known, unknown := program(7, 0, 10, 10), program(7, 0, 10, 10)
 	unknown.Devices[0].Memory[model.DRAM] = model.NoBytes(model.Denied)
@@ -186,12 +186,12 @@ func TestHole(t *testing.T) {
 		bound   string
 		seconds float64
 	}{
-		"always known":           {"kkkk", "exact", 3},
+		"always known":           {"kkkk", "unsure", 3},
 		"unknown in the middle":  {"kkukk", "unsure", 2},
 		"unknown twice":          {"kkuukkuk", "unsure", 2},
-		"unknown at first":       {"uukkk", "exact", 2},
-		"unknown in the end":     {"kkkuu", "exact", 2},
-		"never known for a time": {"kuk", "unsure", 0},
+		"unknown at first":       {"uukkk", "unsure", 2},
+		"unknown in the end":     {"kkkuu", "unsure", 2},
+		"never known for a time": {"kuk", "", 0},
 		"one sample, then none":  {"kukk", "unsure", 1},
 	} {
 		t.Run(name, func(t *testing.T) {

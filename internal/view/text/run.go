@@ -104,7 +104,7 @@ func appendRunMemory(dst []byte, r *runs.Run) []byte {
 			}
 			row := []string{name, runwords.PoolName(pool), words.Figure(p.PeakBytes()), words.Duration(max(p.PeakAt.Sub(r.Start), 0)), words.Figure(p.MeanBytes())}
 			if running {
-				row = append(row, words.Figure(model.BoundBytes(p.Held, model.ParseBound(cmp.Or(p.MeanBound, p.PeakBound)))))
+				row = append(row, words.Figure(model.BoundBytes(p.Held, model.ParseBound(cmp.Or(p.HeldBound, p.PeakBound)))))
 			}
 			rows = append(rows, row)
 			name = ""
