@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
@@ -431,5 +432,38 @@ ttnn.close_device(d)
 `)
 	if got.code != 0 || !strings.Contains(got.errors, "exact (libttmon, ttnn 0.81.1)") || !strings.Contains(got.errors, "TRACE") {
 		t.Errorf("exit code %d\n%s", got.code, got.errors)
+	}
+}
+
+// Circular buffers that are larger than L1 altogether are a failure, whether L1 has
+// buffers or not, and no clash: freeing buffers does not help.
+func TestRunBeyondL1OnTTNN(t *testing.T) {
+	t.Parallel()
+	python, _ := ttnnScript(t, "sites.py")
+	for name, held := range map[string]string{"empty": "", "with a buffer": "held = ttnn.empty([1, 1, 32, 32], ttnn.bfloat16, ttnn.TILE_LAYOUT, d, ttnn.L1_MEMORY_CONFIG)"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			got := ttmonRun(t, dir, mock(t, "blackhole_P150", dir), "--fail-on-no-room", "--json", "a.json", "--", python, "-c", `
+import ttnn
+d = ttnn.open_device(device_id=0)
+`+held+`
+a = ttnn.empty([1, 1, 32, 32], ttnn.bfloat16, ttnn.TILE_LAYOUT, d, ttnn.DRAM_MEMORY_CONFIG)
+cores = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(1, 1))])
+page = ttnn.CBFormatDescriptor(buffer_index=0, data_format=ttnn.bfloat16, page_size=2048)
+cb = ttnn.CBDescriptor(total_size=2 << 20, core_ranges=cores, format_descriptors=[page])
+try:
+    ttnn.generic_op([a, a], ttnn.ProgramDescriptor(kernels=[], semaphores=[], cbs=[cb]))
+except RuntimeError as e:
+    print("beyond max L1 size" in str(e))
+`)
+			var report runreport.Report
+			read(t, filepath.Join(dir, "a.json"), func(b []byte) error { return json.Unmarshal(b, &report) })
+			if !strings.HasSuffix(got.out, "True\n") || got.code != 93 || len(report.Failures) != 1 || !strings.Contains(got.errors, "circular buffers are larger than L1") {
+				t.Fatalf("it says %q, exit code %d, %d failures\n%s", got.out, got.code, len(report.Failures), got.errors)
+			}
+			if v := report.Failures[0].Verdict; v.Cause != failure.TooLarge || v.Missing != 2208896-1572864 || len(v.Fixes) > 0 {
+				t.Errorf("%+v", v)
+			}
+		})
 	}
 }

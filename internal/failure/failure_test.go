@@ -110,6 +110,20 @@ func TestClash(t *testing.T) {
 	}
 }
 
+// TestClashBeyondL1: circular buffers that end behind L1 do not fit without buffers
+// either.
+func TestClashBeyondL1(t *testing.T) {
+	for _, small := range []uint64{0, 8192} {
+		r := record(model.L1, 1<<20-small, 0, [2]uint64{1024, 512})
+		r.AddSibling(blocks.NewList(blocks.Geometry{Pool: model.L1Small, Banks: 8, Base: base + 1<<20 - small, Capacity: small, Align: 64}, blocks.FromStart))
+		r.Kind, r.Clash = Clash, &Collision{Reach: base + 1<<20 + 100, Lowest: base + 1024, Overlap: 1<<20 - 924, Base: base}
+		r.Judge()
+		if v := r.Verdict; v.Cause != TooLarge || v.Missing != 100 || len(v.Fixes) > 0 {
+			t.Errorf("L1_SMALL of %d: %+v", small, v)
+		}
+	}
+}
+
 // TestFixesFit: whatever a fix says, an allocator that does it finds room.
 func TestFixesFit(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))

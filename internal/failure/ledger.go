@@ -47,12 +47,15 @@ func FromLedger(l *ledgerfile.Ledger, f *ledgerfile.Failure, who Process) (*Reco
 	case ledgerfile.TraceRefused:
 		r.Kind, r.Request = Trace, Request{}
 		r.Region = &Region{Size: f.Region, Needed: f.Needed}
-		if f.SeveralDevices {
-			r.doubt(SeveralDevices)
-		}
 	case ledgerfile.Clash:
 		r.Kind, r.Request = Clash, Request{}
-		r.Clash = &Collision{Program: f.Program, Reach: f.Reach, Lowest: f.Lowest, Overlap: f.Reach - min(f.Reach, f.Lowest), Base: r.State.Base, Cores: f.Cores}
+		r.Clash = &Collision{Program: f.Program, Reach: f.Reach, Lowest: f.Lowest, Base: r.State.Base, Cores: f.Cores}
+		if f.Lowest > 0 { // else L1 has no buffer
+			r.Clash.Overlap = f.Reach - min(f.Reach, f.Lowest)
+		}
+	}
+	if f.SeveralDevices {
+		r.doubt(SeveralDevices)
 	}
 	r.Judge()
 	return r, true

@@ -141,7 +141,7 @@ type Other struct {
 type Collision struct {
 	Program uint64 `json:"program"`      // number that tells programs of the process apart
 	Reach   uint64 `json:"reach"`        // behind the last circular buffer
-	Lowest  uint64 `json:"lowest"`       // address of the lowest buffer
+	Lowest  uint64 `json:"lowest"`       // address of the lowest buffer; 0: there is none
 	Overlap uint64 `json:"bytes"`        // by which they overlap
 	Base    uint64 `json:"base_address"` // where the first circular buffer can lie
 	// Cores is a rectangle around the cores of the program: x and y of the first

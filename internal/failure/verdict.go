@@ -140,5 +140,21 @@ func (r *Record) judgeClash() {
 	if space, known := r.State.Space(); known {
 		v.Space = &space
 	}
+	if end := r.endOfL1(); end > 0 && r.Clash.Reach > end {
+		v.Cause, v.Missing = TooLarge, r.Clash.Reach-end
+		return
+	}
 	r.clashFixes()
+}
+
+// endOfL1 is where the memory of a core ends, of which L1_SMALL may have a part; 0:
+// it is not known.
+func (r *Record) endOfL1() (end uint64) {
+	if r.State.Capacity > 0 {
+		end = r.State.Base + r.State.Capacity
+	}
+	if s, ok := r.sibling(model.L1Small); ok && s.Capacity > 0 {
+		end = max(end, s.Base+s.Capacity)
+	}
+	return end
 }

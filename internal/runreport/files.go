@@ -73,6 +73,9 @@ func failedText(f *failure.Record) (message, text string) {
 	switch f.Kind {
 	case failure.Clash:
 		message = fmt.Sprintf("circular buffers clash with a buffer of L1 by %d bytes", f.Clash.Overlap)
+		if f.Verdict.Cause == failure.TooLarge {
+			message = fmt.Sprintf("circular buffers are larger than L1 by %d bytes", f.Verdict.Missing)
+		}
 	case failure.Trace:
 		message = fmt.Sprintf("traces need %d bytes, trace_region_size is %d", f.Region.Needed, f.Region.Size)
 	case failure.NoRoom:

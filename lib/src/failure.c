@@ -265,19 +265,6 @@ static uint32_t clashing_list(struct state *s, uint64_t reach, uint64_t *lowest)
 	return found;
 }
 
-void program_clashed(struct state *s, uint64_t program)
-{
-	if (!ready(s))
-		return;
-	stacks_prepare();
-	begin(s);
-	struct clash c = {.program = program, .reach = table_get(&s->programs, program), .cores = table_get(&s->cores, program)};
-	uint32_t list = c.reach ? clashing_list(s, c.reach, &c.lowest) : 0;
-	if (list)
-		keep_failure(s, TTMON_FAILURE_CLASH, list, &(struct request){.bytes = c.reach}, &c);
-	end(s);
-}
-
 /* ---- Traces ----------------------------------------------------------------- */
 
 /* Whether a list can be that of a trace region of so many bytes: each bank has all
@@ -310,14 +297,14 @@ static uint32_t open_chips(struct state *s)
 	return open;
 }
 
-/* The list of a trace region; 0: none. Of several it is the one that was made last
- * of those whose allocators are in use, or of all. */
-static uint32_t region_list(struct state *s, uint64_t region, bool *several)
+/* The list that a size fits; 0: none. Of several it is the one that was made last of
+ * those whose allocators are in use, or of all. */
+static uint32_t list_fitting(struct state *s, bool (*fits)(const struct ttmon_ledger_list *, uint64_t), uint64_t size, bool *several)
 {
 	uint32_t found = 0, in_use = 0, used = s->ledger->section[TTMON_LISTS].used;
 	for (uint32_t n = 1; n < used; n++) {
 		const struct ttmon_ledger_list *l = list_record(s, n);
-		if (!is_region(l, region))
+		if (!fits(l, size))
 			continue;
 		bool uses = group_used(s, l->group);
 		if (in_use && !uses)
@@ -337,10 +324,38 @@ void trace_refused(struct state *s, uint64_t needed, uint64_t region)
 	stacks_prepare();
 	begin(s);
 	bool several;
-	uint32_t list = region_list(s, region, &several);
+	uint32_t list = list_fitting(s, is_region, region, &several);
 	if (list) {
 		struct request r = {.known = several ? TTMON_SEVERAL_DEVICES : 0};
 		keep_failure(s, TTMON_FAILURE_TRACE, list, &r, &(struct clash){.region = region, .needed = needed});
 	}
+	end(s);
+}
+
+/* ---- Circular buffers that do not fit --------------------------------------- */
+
+static bool ends_before(const struct ttmon_ledger_list *l, uint64_t reach)
+{
+	return l->pool == TTMON_L1 && l->state == TTMON_LIST_OPEN && l->capacity && l->base + l->capacity < reach;
+}
+
+/* The check of a program's circular buffers threw: they reach into a buffer, or end
+ * behind L1. */
+void program_clashed(struct state *s, uint64_t program)
+{
+	if (!ready(s))
+		return;
+	stacks_prepare();
+	begin(s);
+	struct clash c = {.program = program, .reach = table_get(&s->programs, program), .cores = table_get(&s->cores, program)};
+	struct request r = {.bytes = c.reach};
+	uint32_t list = c.reach ? clashing_list(s, c.reach, &c.lowest) : 0;
+	if (c.reach && !list) {
+		bool several;
+		list = list_fitting(s, ends_before, c.reach, &several);
+		r.known = several ? TTMON_SEVERAL_DEVICES : 0;
+	}
+	if (list)
+		keep_failure(s, TTMON_FAILURE_CLASH, list, &r, &c);
 	end(s);
 }

@@ -77,6 +77,9 @@ func listProgram(x *failure.Summary, width int) string {
 func Sentence(x *failure.Summary) string {
 	switch x.Kind {
 	case failure.Clash:
+		if x.Cause == failure.TooLarge {
+			return "circular buffers are larger than L1"
+		}
 		return "circular buffers clash with a buffer of L1"
 	case failure.Trace:
 		return fmt.Sprintf("trace region too small: traces need %s", total(x))

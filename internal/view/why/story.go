@@ -222,6 +222,9 @@ func Where(r *failure.Record) string {
 func What(r *failure.Record) string {
 	switch r.Kind {
 	case failure.Clash:
+		if r.Verdict.Cause == failure.TooLarge {
+			return "circular buffers are larger than L1"
+		}
 		return "circular buffers clash with L1"
 	case failure.Trace:
 		return "trace region too small"
@@ -249,7 +252,11 @@ func Requested(r *failure.Record) string {
 		if len(c.Cores) == 4 {
 			cores = fmt.Sprintf(" on cores %d-%d to %d-%d", c.Cores[0], c.Cores[1], c.Cores[2], c.Cores[3])
 		}
-		return fmt.Sprintf("%s of circular buffers%s, up to address %#x; the lowest buffer lies at %#x", words.Bytes(c.Reach-min(c.Base, c.Reach)), cores, c.Reach, c.Lowest)
+		text := fmt.Sprintf("%s of circular buffers%s, up to address %#x", words.Bytes(c.Reach-min(c.Base, c.Reach)), cores, c.Reach)
+		if c.Lowest == 0 {
+			return text
+		}
+		return text + fmt.Sprintf("; the lowest buffer lies at %#x", c.Lowest)
 	}
 	if r.Kind == failure.Trace {
 		return exactBytes(r.Region.Needed) + " for all traces of the device"
@@ -474,6 +481,9 @@ func Event(r *failure.Record, lines bool) string {
 	}
 	switch r.Kind {
 	case failure.Clash:
+		if r.Verdict.Cause == failure.TooLarge {
+			return fmt.Sprintf("%s (%d): circular buffers are larger than L1 by %s%s on %s%s", Program(r), r.Process.PID, words.Bytes(r.Verdict.Missing), by, Where(r), times)
+		}
 		return fmt.Sprintf("%s (%d): circular buffers clash with a buffer of L1 by %s%s on %s%s", Program(r), r.Process.PID, words.Bytes(r.Verdict.Missing), by, Where(r), times)
 	case failure.Trace:
 		return fmt.Sprintf("%s (%d): traces need %s, trace_region_size is %d%s on %s%s", Program(r), r.Process.PID, exactBytes(r.Region.Needed), r.Region.Size, by, Where(r), times)
