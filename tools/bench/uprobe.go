@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/source/uprobe"
@@ -246,4 +248,11 @@ func blockBytes() error {
 	fmt.Printf("a live block:  %.1f bytes in scattered order (aim: 64)\n", float64(after.HeapAlloc-before.HeapAlloc)/n)
 	runtime.KeepAlive(l)
 	return nil
+}
+
+// ourCPU is the processor time of this process.
+func ourCPU() time.Duration {
+	var u unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -29,7 +29,7 @@ func (e *examiner) daemon() {
 	}
 }
 
-// waitsCost is what make bench SECTIONS=work measured of uprobe.waits.
+// waitsCost is what uprobe.waits was measured to cost: docs/work.md.
 const waitsCost = "about 1 µs per enqueue and 11 µs per wait"
 
 func (e *examiner) uprobes() {
