@@ -97,7 +97,7 @@ func (p *Process) sums(allocators []*Allocator, late bool) (bytes model.PoolByte
 				if l.sum.Blocks > 0 {
 					inUse++
 				}
-				whole = whole && l.Exact() && l.Banks > 0
+				whole = whole && l.Exact() && !l.Inherited && l.Banks > 0
 				if current == nil || l.sum.Blocks > 0 || current.sum.Blocks == 0 {
 					current = l
 				}

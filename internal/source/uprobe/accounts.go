@@ -45,9 +45,12 @@ type process struct {
 	// child says that the process was forked off one that has the library: a
 	// list whose making was not seen is its parent's, of which it has a copy,
 	// but not the memory.
-	child  bool
-	parent uint32 // that was seen forking it; 0: not seen
-	lost16 uint16
+	child bool
+	// unplaced says that it hit a probe before it was inspected: whether it is
+	// such a child is not known, and nothing is claimed of it.
+	unplaced bool
+	parent   uint32 // that was seen forking it; 0: not seen
+	lost16   uint16
 	// uid is the user for whom its blocks count; -1: not known yet.
 	uid       int
 	charged   int64 // blocks that are counted for it
@@ -137,7 +140,7 @@ func (p *process) reset() {
 	p.providers = map[uint64]uint64{}
 	p.programs, p.Programs = map[uint64]*blocks.Program{}, nil
 	p.Seen = nil
-	p.trouble = model.Doubt{}
+	p.trouble, p.unplaced = model.Doubt{}, false
 	p.work, p.numbered = nil, map[uint32]uint64{}
 	p.divided = division{}
 }

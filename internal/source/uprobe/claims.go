@@ -24,8 +24,8 @@ func (s *Source) claims() claim.Set {
 	set := claim.Set{Source: model.FromUprobe}
 	hosts, boot := s.hostRows(), proc.BootTime()
 	for _, p := range s.accounts.processes {
-		if p.Start == 0 {
-			continue // the next sweep knows when it started
+		if p.Start == 0 || p.unplaced {
+			continue // the next sweep knows when it started, and discover whose its lists are
 		}
 		if p.trouble.Kind != "" {
 			set.Silent = append(set.Silent, claim.Silent{Process: model.ProcessID{PID: p.PID, StartTicks: p.Start}, Why: p.trouble})
@@ -68,7 +68,7 @@ func (p *process) circularBuffers(chip uint64) (model.Bytes, bool) {
 // that lay out circular buffers. With mu.
 func (s *Source) followsPrograms(pid int) bool {
 	for _, of := range s.known[pid] {
-		l := s.libraries[of.library]
+		l := s.libraries[of]
 		if l == nil || !l.has(atProgram) || !l.has(cbMarked) && !l.has(cbTracked) {
 			return false
 		}

@@ -39,7 +39,9 @@ func (s *Source) discover(ctx context.Context) error {
 		s.mu.Unlock()
 	}
 	if records != nil {
+		s.setRecords(records)
 		defer records.Close()
+		defer s.setRecords(nil)
 	}
 	defer s.processes.Close()
 	s.prepare()
@@ -66,7 +68,22 @@ func (s *Source) discover(ctx context.Context) error {
 			s.dropped = false
 			s.scan()
 		}
+		s.scanUnplaced()
 		s.watchAll(mmapEvery)
+	}
+}
+
+// setRecords says what discover waits for.
+func (s *Source) setRecords(records *mmapWatch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.records = records
+}
+
+// wakeDiscover has processes inspected that hit a probe before they were. With mu.
+func (s *Source) wakeDiscover() {
+	if s.records != nil {
+		s.records.wake()
 	}
 }
 
@@ -163,7 +180,7 @@ func (s *Source) watch(m mapping) {
 		return // it has ended
 	}
 	defer s.processes.Discard(process)
-	parent := process.PPID
+	child := s.isForkCopy(process.PPID, m)
 	f, err := s.openMapped(process, m)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -172,7 +189,7 @@ func (s *Source) watch(m mapping) {
 		s.markUnwatched(process, err)
 		return
 	}
-	id, l, err := s.library(f, m.path, process.UID, user{m.pid, m.start})
+	id, l, err := s.library(f, m.path, process.UID, m.pid)
 	if err != nil {
 		s.markUnwatched(process, err)
 		return
@@ -183,7 +200,6 @@ func (s *Source) watch(m mapping) {
 		s.mu.Unlock()
 		return
 	}
-	child := s.isForkCopy(parent, m, id)
 	alone := len(s.known) == 1
 	if l.separates() {
 		s.arm(l) // it gets probes of its own
@@ -240,22 +256,21 @@ func (s *Source) isNamed(path string) bool {
 }
 
 // use notes that a process has mapped a library. With mu.
-func (s *Source) use(pid int, id fileID, at uint64) {
+func (s *Source) use(pid int, id fileID) {
 	s.libraries[id].pids[pid] = true
-	list := s.known[pid]
-	for i := range list {
-		if list[i].library == id {
-			list[i].at = at
-			return
-		}
+	if !slices.Contains(s.known[pid], id) {
+		s.known[pid] = append(s.known[pid], id)
 	}
-	s.known[pid] = append(list, use{id, at})
 }
 
 // isForkCopy reports whether a mapping is a copy of the parent's, from a fork: the
-// same file at the same address. With mu.
-func (s *Source) isForkCopy(parent int, m mapping, id fileID) bool {
-	return slices.Contains(s.known[parent], use{id, m.start})
+// same file at the same address. A fork leaves no record of its mappings.
+func (s *Source) isForkCopy(parent int, m mapping) bool {
+	if m.time != 0 {
+		return false
+	}
+	of, ok := s.mapped(parent)
+	return ok && of.start == m.start && of.inode == m.inode && of.path == m.path
 }
 
 // adopt gives a forked process that has hit a probe the libraries of its
@@ -265,11 +280,11 @@ func (s *Source) adopt(pid, parent uint32) {
 		return
 	}
 	for _, of := range s.known[int(parent)] {
-		l := s.libraries[of.library]
+		l := s.libraries[of]
 		if l == nil {
 			continue
 		}
-		s.use(int(pid), of.library, of.at)
+		s.use(int(pid), of)
 		if l.separates() {
 			s.arm(l)
 		}
@@ -309,6 +324,10 @@ func (s *Source) announce(of *proc.Process, late, child bool) {
 		p.nameless = s.nameless.Load()
 	}
 	before := p.Late
+	if p.unplaced && child {
+		s.accounts.disown(p)
+	}
+	p.unplaced = false
 	p.Start, p.Late, p.child = start, p.Late && late, p.child && p.parent != 0 || child
 	if before && !p.Late && p.changes > 0 {
 		s.accounts.note(p, changes.Change{Kind: changes.Watched, Time: p.toldAt})
@@ -380,7 +399,7 @@ func (s *Source) forget(pid int) {
 	uses := s.known[pid]
 	delete(s.known, pid)
 	for _, of := range uses {
-		l := s.libraries[of.library]
+		l := s.libraries[of]
 		if l == nil {
 			continue
 		}
@@ -392,7 +411,7 @@ func (s *Source) forget(pid int) {
 			s.arm(l)
 		}
 		if len(l.pids) == 0 && !l.onHost {
-			s.drop(of.library)
+			s.drop(of)
 		}
 	}
 }

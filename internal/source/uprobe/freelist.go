@@ -93,7 +93,7 @@ func (b *accounts) addList(p *process, e *event, now int64) {
 		Pool: pool, Banks: uint64(x.Banks), Base: x.Base, Capacity: x.Capacity, Align: uint64(x.Alignment), Smallest: uint64(x.Smallest),
 	}, origin), used: origin == blocks.Late}
 	if e.kind == listFound && p.child {
-		l.Origin, l.Inherited = blocks.FromStart, true
+		l.disown()
 	}
 	if len(a.Lists) == 0 {
 		p.divided.add(a, l.Geometry)
@@ -102,6 +102,33 @@ func (b *accounts) addList(p *process, e *event, now int64) {
 	p.lists[x.List] = l
 	b.noteList(p, l, now)
 	b.checkBlocks(p, now)
+}
+
+// disown makes a list a forked child's copy: what was in it is its parent's.
+func (l *list) disown() (dropped []blocks.Block) {
+	for x := range l.All() {
+		if x.Born == 0 {
+			dropped = append(dropped, x)
+		}
+	}
+	for _, x := range dropped {
+		l.Free(x.Addr)
+	}
+	l.Origin, l.Inherited = blocks.FromStart, true
+	return dropped
+}
+
+// disown makes the lists that a process was found with copies of its parent's.
+func (b *accounts) disown(p *process) {
+	for _, l := range p.ordered() {
+		if l.allocator.made != 0 {
+			continue
+		}
+		for _, x := range l.disown() {
+			b.note(p, changes.Change{Kind: changes.Free, Time: p.toldAt, List: l.id, Addr: x.Addr})
+		}
+		b.noteList(p, l, p.toldAt)
+	}
 }
 
 // addBlock enters a block of a list that was found in use.

@@ -50,6 +50,7 @@ type handedProcess struct {
 	Providers  map[uint64]uint64
 	Programs   map[uint64]int // by address, the position in Process
 	Child      bool
+	Unplaced   bool
 	Parent     uint32
 	Lost16     uint16
 	Taught     uint64
@@ -81,7 +82,6 @@ type handedLibrary struct {
 	WorkFast   []int
 	HostFast   []int
 	HostArmed  uint64
-	At         map[int]uint64 // where each process has it mapped, as far as is known
 	OnHost     bool
 	Learned    bool
 	Err        string
@@ -132,7 +132,7 @@ func (s *Source) Export() (state []byte, files []File, done func(taken bool), er
 	}
 	for id, l := range s.libraries {
 		n := len(h.Libraries)
-		h.Libraries = append(h.Libraries, l.export(id, s.mappedAt(id)))
+		h.Libraries = append(h.Libraries, l.export(id))
 		add(fmt.Sprint("library ", n), int(l.file.Fd()))
 		for pid, x := range l.links {
 			add(fmt.Sprint("links ", n, pid), linkFD(x))
@@ -179,7 +179,7 @@ func linkFD(l link.Link) int {
 func (p *process) export() handedProcess {
 	h := handedProcess{
 		Process: &p.Process, Allocators: map[uint64]int{}, Providers: p.providers,
-		Child: p.child, Parent: p.parent, Lost16: p.lost16, Taught: p.taught, Trouble: p.trouble,
+		Child: p.child, Unplaced: p.unplaced, Parent: p.parent, Lost16: p.lost16, Taught: p.taught, Trouble: p.trouble,
 		Changes: p.changes, Numbers: [2]uint64{p.numbers.list, p.numbers.allocator}, Allocated: map[uint64]uint64{},
 		Work: p.work, WorkFast: p.workFast, HostFast: p.hostFast, Numbered: p.numbered,
 	}
@@ -205,7 +205,7 @@ func (h *handedProcess) restore() (*process, error) {
 	p := &process{uid: -1}
 	p.reset()
 	p.Process = *h.Process
-	p.child, p.parent, p.lost16, p.taught, p.trouble = h.Child, h.Parent, h.Lost16, h.Taught, h.Trouble
+	p.child, p.unplaced, p.parent, p.lost16, p.taught, p.trouble = h.Child, h.Unplaced, h.Parent, h.Lost16, h.Taught, h.Trouble
 	p.changes, p.numbers.list, p.numbers.allocator = h.Changes, h.Numbers[0], h.Numbers[1]
 	if h.Providers != nil {
 		p.providers = h.Providers
@@ -245,22 +245,8 @@ func (h *handedProcess) restore() (*process, error) {
 	return p, nil
 }
 
-// mappedAt is where each process has a library mapped. With mu.
-func (s *Source) mappedAt(id fileID) map[int]uint64 {
-	at := map[int]uint64{}
-	for pid, uses := range s.known {
-		for _, u := range uses {
-			if u.library == id && u.at != 0 {
-				at[pid] = u.at
-			}
-		}
-	}
-	return at
-}
-
-func (l *library) export(id fileID, at map[int]uint64) handedLibrary {
+func (l *library) export(id fileID) handedLibrary {
 	h := handedLibrary{
-		At:  at,
 		Dev: id.dev, Inode: id.inode, Path: l.path, UID: l.uid, Armed: l.armed, OnHost: l.onHost, Learned: l.learned,
 		PIDs: slices.Sorted(maps.Keys(l.pids)), Detached: slices.Sorted(maps.Keys(l.detached)), WorkFast: slices.Sorted(maps.Keys(l.workFast)),
 		HostFast: slices.Sorted(maps.Keys(l.hostFast)), HostArmed: l.hostArmed,
@@ -424,7 +410,7 @@ func (s *Source) importLibrary(i int, l *handedLibrary, fds descriptors) error {
 	id := fileID{l.Dev, l.Inode}
 	s.libraries[id] = lib
 	for _, pid := range l.PIDs {
-		s.use(pid, id, l.At[pid])
+		s.use(pid, id)
 	}
 	for _, pid := range l.Detached {
 		lib.detached[pid] = true

@@ -108,7 +108,7 @@ func (s *Source) sweepHosts(now time.Time) {
 		p.hostFast = true
 		s.log.Warn("process calls too often for uprobe.waits; probes removed", "pid", pid, "hits_per_second", int(rate), "limit", s.o.Limit)
 		for _, of := range s.known[int(pid)] {
-			if l := s.libraries[of.library]; l != nil {
+			if l := s.libraries[of]; l != nil {
 				l.hostFast[int(pid)] = true
 				s.arm(l)
 			}
@@ -127,7 +127,7 @@ func (s *Source) claimHost(set *claim.Set, p *process, row *watchHost, boot int6
 	}
 	var l *library
 	for _, of := range s.known[p.PID] {
-		if l = s.libraries[of.library]; l != nil {
+		if l = s.libraries[of]; l != nil {
 			break
 		}
 	}

@@ -211,7 +211,7 @@ func TestHostUnknown(t *testing.T) {
 			p := s.accounts.process(7)
 			p.hostFast = c.fast
 			if c.l != nil {
-				s.libraries[fileID{1, 2}], s.known[7] = c.l, []use{{library: fileID{1, 2}}}
+				s.libraries[fileID{1, 2}], s.known[7] = c.l, []fileID{{1, 2}}
 			}
 			var set claim.Set
 			if got := s.claimHost(&set, p, nil, 0); got != c.want || (len(set.Hosts) == 1) != c.claims {
@@ -242,7 +242,7 @@ func TestHostMissed(t *testing.T) {
 			c.l.probes = []probe{{site: hostEnqueue}, {site: hostFinish}}
 			p := s.accounts.process(7)
 			p.Start, p.Late = ticks(c.start*second), c.late
-			s.libraries[fileID{1, 2}], s.known[7] = &c.l, []use{{library: fileID{1, 2}}}
+			s.libraries[fileID{1, 2}], s.known[7] = &c.l, []fileID{{1, 2}}
 			var set claim.Set
 			s.claimHost(&set, p, &watchHost{Enqueued: 1, LastEnqueue: 10 * second, LastFinish: 11 * second}, 0)
 			if len(set.Hosts) != 1 || set.Hosts[0].Settled() != c.settled {

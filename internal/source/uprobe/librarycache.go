@@ -144,7 +144,7 @@ func (s *Source) watchFile(path string) error {
 		if s.isNamed(path) {
 			uid = 0
 		}
-		_, _, err := s.library(o.file, path, uid, user{})
+		_, _, err := s.library(o.file, path, uid, 0)
 		return err
 	case <-time.After(s.o.libraryTimeout):
 		go func() { (<-done).file.Close() }()

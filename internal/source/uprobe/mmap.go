@@ -44,7 +44,7 @@ func isLibrary(file string) bool {
 type mmapWatch struct {
 	rings []mmapRing
 	poll  int    // an epoll of the rings, and of stop
-	stop  int    // an eventfd
+	stop  int    // an eventfd: written to end the wait
 	busy  bool   // the last read found records: there will be more
 	room  []byte // for the records of a ring
 }
@@ -141,13 +141,17 @@ func (w *mmapWatch) wait(ctx context.Context, more time.Duration) error {
 	}
 }
 
-// waitForRecord waits until a ring has a record, or ctx is done.
+// wake ends the wait as a record would.
+func (w *mmapWatch) wake() { _, _ = unix.Write(w.stop, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
+
+// waitForRecord waits until a ring has a record, wake is called, or ctx is done.
 func (w *mmapWatch) waitForRecord(ctx context.Context) error {
 	defer w.interruptBy(ctx)()
 	var events [8]unix.EpollEvent
 	for ctx.Err() == nil {
 		_, err := unix.EpollWait(w.poll, events[:], -1)
 		if err == nil {
+			_, _ = unix.Read(w.stop, make([]byte, 8)) // what it was woken for is done next
 			break
 		}
 		if !errors.Is(err, unix.EINTR) {
@@ -164,7 +168,7 @@ func (w *mmapWatch) interruptBy(ctx context.Context) (undo func()) {
 	written := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(written)
-		_, _ = unix.Write(w.stop, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+		w.wake()
 	})
 	return func() {
 		if !stop() {

@@ -15,14 +15,7 @@ import (
 // watch starts a source for a test.
 func watch(t *testing.T, o Options) *Source {
 	t.Helper()
-	o.fresh, o.libraryTimeout = time.Minute, time.Minute // the machine may be busy
-	s, err := Open(o)
-	if o, ok := errors.AsType[*ObstacleError](err); ok && o.Obstacle != OtherObstacle {
-		t.Skipf("the kernel does not let us watch: %v", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := opened(t, o)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- s.Run(ctx) }()
@@ -33,6 +26,20 @@ func watch(t *testing.T, o Options) *Source {
 		}
 	})
 	<-s.Ready()
+	return s
+}
+
+// opened is a source that does not run yet.
+func opened(t *testing.T, o Options) *Source {
+	t.Helper()
+	o.fresh, o.libraryTimeout = time.Minute, time.Minute // the machine may be busy
+	s, err := Open(o)
+	if o, ok := errors.AsType[*ObstacleError](err); ok && o.Obstacle != OtherObstacle {
+		t.Skipf("the kernel does not let us watch: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
 
@@ -66,7 +73,7 @@ func (s *Source) learns(pid int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, of := range s.known[pid] {
-		if l := s.libraries[of.library]; l != nil && !l.learned {
+		if l := s.libraries[of]; l != nil && !l.learned {
 			return true
 		}
 	}

@@ -47,6 +47,28 @@ func (s *Source) scan() {
 	}
 }
 
+// scanUnplaced queues the processes that hit a probe before they were inspected.
+func (s *Source) scanUnplaced() {
+	s.mu.Lock()
+	var pids []int
+	for pid, p := range s.accounts.processes {
+		if p.unplaced {
+			pids = append(pids, int(pid))
+		}
+	}
+	s.mu.Unlock()
+	if len(pids) == 0 {
+		return
+	}
+	s.processes.StartSweep()
+	defer s.processes.Close()
+	for _, pid := range pids {
+		if m, ok := s.mapped(pid); ok {
+			s.enqueue(m)
+		}
+	}
+}
+
 // mapped finds the library in the memory of a process.
 func (s *Source) mapped(pid int) (m mapping, ok bool) {
 	p, err := s.processes.Process(pid)

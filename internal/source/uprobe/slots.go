@@ -75,12 +75,12 @@ func (r *reads) note(uid int, took time.Duration, now time.Time) {
 }
 
 // library finds the record of a file, or begins it and sets its probes, for a
-// user, and notes the process that has mapped it, where there is one: a library
+// user, and notes the process that has mapped it (0: none has): a library
 // without a process may be dropped at any moment. The file is the library's from
 // here on, or closed. Only discover calls it. Nothing is read from the file with mu, which snapshots wait for: it may be
 // on a disk that does not answer. The error says why there is no record; a
 // library that has one may still have a reason not to be watched.
-func (s *Source) library(f *os.File, path string, uid int, by user) (id fileID, l *library, err error) {
+func (s *Source) library(f *os.File, path string, uid, pid int) (id fileID, l *library, err error) {
 	begun := false
 	defer func() {
 		if !begun {
@@ -95,7 +95,7 @@ func (s *Source) library(f *os.File, path string, uid int, by user) (id fileID, 
 		return id, nil, err
 	}
 	id = fileID{uint64(st.Dev), st.Ino}
-	if l = s.find(id, by); l != nil {
+	if l = s.find(id, pid); l != nil {
 		return id, l, nil
 	}
 	if err := s.reads.allow(uid, time.Now()); err != nil {
@@ -119,31 +119,20 @@ func (s *Source) library(f *os.File, path string, uid int, by user) (id fileID, 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.libraries[id] = l
-	by.note(s, id)
-	return id, l, nil
-}
-
-// user is a process that has a library mapped; without a pid none has.
-type user struct {
-	pid int
-	at  uint64 // where
-}
-
-// note has the process use a library. With s.mu.
-func (u user) note(s *Source, id fileID) {
-	if u.pid != 0 {
-		s.use(u.pid, id, u.at)
+	if pid != 0 {
+		s.use(pid, id)
 	}
+	return id, l, nil
 }
 
 var errTooMany = errors.New("too many libraries are watched already")
 
-func (s *Source) find(id fileID, by user) *library {
+func (s *Source) find(id fileID, pid int) *library {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.libraries[id]
-	if l != nil {
-		by.note(s, id)
+	if l != nil && pid != 0 {
+		s.use(pid, id)
 	}
 	return l
 }

@@ -228,7 +228,7 @@ func TestLibraryGoneAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, l, err := s.library(f, path, 60000, user{pid: os.Getpid(), at: 4096})
+	id, l, err := s.library(f, path, 60000, os.Getpid())
 	if err != nil || l.err != nil {
 		t.Fatal(err, l.err)
 	}
@@ -267,14 +267,14 @@ func TestLibraryReadOnABusyHost(t *testing.T) {
 		}
 		return f
 	}
-	if _, _, err := s.library(open(), path, 0, user{pid: os.Getpid(), at: 4096}); !errors.Is(err, hostfs.ErrTimeout) {
+	if _, _, err := s.library(open(), path, 0, os.Getpid()); !errors.Is(err, hostfs.ErrTimeout) {
 		t.Fatalf("no time to read it: %v", err)
 	}
 	if len(s.libraries) != 0 || len(s.known) != 0 || s.slots.Used() != 0 {
 		t.Errorf("%d libraries, %d processes, %d places taken", len(s.libraries), len(s.known), s.slots.Used())
 	}
 	s.o.libraryTimeout = time.Minute
-	if _, l, err := s.library(open(), path, 0, user{pid: os.Getpid(), at: 4096}); err != nil || l.err != nil || len(l.links) == 0 {
+	if _, l, err := s.library(open(), path, 0, os.Getpid()); err != nil || l.err != nil || len(l.links) == 0 {
 		t.Errorf("the next process: %v, %+v", err, l)
 	}
 }

@@ -100,17 +100,12 @@ type Source struct {
 	mu        sync.Mutex // over all below
 	accounts  *accounts
 	libraries map[fileID]*library
-	known     map[int][]use // the libraries of each process
+	known     map[int][]fileID // the libraries of each process
 	rates     map[rateKey]count
 	elsewhere map[uint32]bool // processes of other hosts
 	events    uint64
-	slow      error // why new processes are noticed late
-}
-
-// use is a library of a process, and where in it the code is.
-type use struct {
-	library fileID
-	at      uint64 // 0: not known
+	slow      error      // why new processes are noticed late
+	records   *mmapWatch // that discover waits for; nil: it waits for none
 }
 
 // Open loads the program into the kernel. The error is an *ObstacleError
@@ -151,7 +146,7 @@ func newSource(o Options, k *kernel) *Source {
 	}
 	s := &Source{
 		o: o, log: o.Log, kernel: k, accounts: newAccounts(o.MaxBlocks, o.Blocks), processes: newProcesses(),
-		ended: make(chan struct{}), ready: make(chan struct{}), ring: make(chan struct{}), failed: make(chan struct{}, 1), parks: make(chan chan struct{}), workParks: make(chan chan struct{}), libraries: map[fileID]*library{}, known: map[int][]use{}, rates: map[rateKey]count{}, elsewhere: map[uint32]bool{},
+		ended: make(chan struct{}), ready: make(chan struct{}), ring: make(chan struct{}), failed: make(chan struct{}, 1), parks: make(chan chan struct{}), workParks: make(chan chan struct{}), libraries: map[fileID]*library{}, known: map[int][]fileID{}, rates: map[rateKey]count{}, elsewhere: map[uint32]bool{},
 		memory: &memory{}, reads: reads{spent: map[int]budget.Meter{}}, slots: budget.NewPool("libraries", budget.Divide(int64(o.MaxLibraries)), nil),
 		programRoom: budget.NewPool("followed_programs", keptPrograms, nil),
 	}
@@ -392,9 +387,10 @@ func (s *Source) applySample(sample []byte) {
 		return
 	}
 	if _, known := s.known[int(e.pid)]; !known && e.kind.ofSite() && s.accounts.processes[e.pid] == nil {
-		// Who maps the library is announced before it has an allocator. This
-		// one has it from its parent, which has hit no probe yet.
-		s.accounts.process(e.pid).child = true
+		// It may be a fork of a process that has hit no probe yet, or one that
+		// was not inspected in time: only its mappings tell.
+		s.accounts.process(e.pid).unplaced = true
+		s.wakeDiscover()
 	}
 	s.accounts.apply(&e)
 	s.notifyFailures() // here: while programs allocate all the time the ring is never empty

@@ -87,6 +87,9 @@ func (s *Source) sweepOnce(now time.Time) {
 			s.detach(pid, numbers[pid], row, rate)
 		}
 		s.sweepWork(p, &row, now)
+		if p.unplaced {
+			s.wakeDiscover() // it could not be read, or its first event was still in the ring
+		}
 	}
 	for pid, p := range s.accounts.processes {
 		if _, seen := table[pid]; !seen && !sameProcess(int(pid), p.Start) {
@@ -146,7 +149,7 @@ func (s *Source) detach(pid, number uint32, row watchProcess, rate float64) {
 	s.log.Warn("process allocates too often; detached from it",
 		"pid", pid, "hits_per_second", int(rate), "limit", s.o.Limit)
 	for _, of := range s.known[int(pid)] {
-		if l := s.libraries[of.library]; l != nil {
+		if l := s.libraries[of]; l != nil {
 			l.detached[int(pid)] = true
 			s.arm(l)
 		}

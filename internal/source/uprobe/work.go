@@ -288,7 +288,7 @@ func (s *Source) sweepWork(p *process, row *watchProcess, now time.Time) {
 	p.workFast = true
 	s.log.Warn("process runs programs too often; detached from it", "pid", row.Pid, "hits_per_second", int(rate), "limit", s.o.Limit)
 	for _, of := range s.known[int(row.Pid)] {
-		if l := s.libraries[of.library]; l != nil {
+		if l := s.libraries[of]; l != nil {
 			l.workFast[int(row.Pid)] = true
 			s.arm(l)
 		}
@@ -338,7 +338,7 @@ func (s *Source) deaf(p *process) model.WorkCause {
 		return model.WorkTooFast
 	}
 	for _, of := range s.known[p.PID] {
-		if l := s.libraries[of.library]; l != nil && !slices.ContainsFunc(l.probes, func(x probe) bool { return x.site.ofPages() }) {
+		if l := s.libraries[of]; l != nil && !slices.ContainsFunc(l.probes, func(x probe) bool { return x.site.ofPages() }) {
 			return model.WorkNoSymbols
 		}
 	}

@@ -321,7 +321,7 @@ func TestDeaf(t *testing.T) {
 			p.Late = false
 			c.change(p)
 			id := fileID{1, 2}
-			s.libraries[id], s.known[7] = &library{probes: c.probes}, []use{{library: id}}
+			s.libraries[id], s.known[7] = &library{probes: c.probes}, []fileID{id}
 			if got := s.deaf(p); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}

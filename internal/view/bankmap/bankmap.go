@@ -124,7 +124,7 @@ func InUse(p *blocks.Process) (list []*blocks.Allocator) {
 // holes and blocks.
 func listLines(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options) (out []Line) {
 	what, state := Heading(l, a, o.Chip)
-	if p.Lost == 0 && l.Exact() {
+	if p.Lost == 0 && l.Exact() && !l.Inherited { // the pool has what the parent took, too
 		state += "   exact"
 	}
 	if words.Width(what)+2+words.Width(state) <= o.Width {
