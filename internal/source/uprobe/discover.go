@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -200,10 +199,12 @@ func (s *Source) watch(m mapping) {
 		s.mu.Unlock()
 		return
 	}
-	alone := len(s.known) == 1
-	if l.separates() {
+	alone, separates := len(s.known) == 1, l.separates()
+	s.mu.Unlock()
+	if separates {
 		s.arm(l) // it gets probes of its own
 	}
+	s.mu.Lock()
 	armed, failed := l.armed, l.err
 	s.mu.Unlock()
 	if alone {
@@ -286,7 +287,7 @@ func (s *Source) adopt(pid, parent uint32) {
 		}
 		s.use(int(pid), of)
 		if l.separates() {
-			s.arm(l)
+			s.rearm(l)
 		}
 	}
 }
@@ -343,29 +344,42 @@ func (s *Source) markUnwatched(of *proc.Process, err error) {
 	s.accounts.giveUp(p, time.Now().UnixNano(), model.Doubt{Kind: model.LibraryUnwatched, Detail: err.Error()})
 }
 
-// arm sets a library's probes as they should be now. With mu, unless the library
-// is not shared yet.
+// rearm has a library's probes set again soon, as they should be then. With mu.
+func (s *Source) rearm(l *library) {
+	if !l.stale {
+		l.stale = true
+		go s.arm(l)
+	}
+}
+
+// arm sets a library's probes as they should be now. Without mu.
 func (s *Source) arm(l *library) {
-	if l.err != nil {
+	l.arming.Lock()
+	defer l.arming.Unlock()
+	s.mu.Lock()
+	l.stale = false
+	want, failed := l.wanted(s.maySeparate(l), s.o.Waits), l.err
+	s.mu.Unlock()
+	if failed != nil || l.closed {
 		return
 	}
-	before, host, first := maps.Clone(l.work), maps.Clone(l.host), l.armed == 0
-	if l.err = l.arm(s.kernel, s.maySeparate(l), s.o.Waits); l.err == nil && first {
+	unwatched := len(l.host) == 0
+	err := l.arm(s.kernel, want)
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := l.armed == 0
+	if l.err = err; err == nil && first {
 		l.armed = sinceBoot()
 	}
+	l.set = len(l.links) + len(l.learn) + len(l.work) + len(l.host)
 	switch {
 	case len(l.host) == 0:
 		l.hostArmed = 0
 	case first:
 		l.hostArmed = l.armed
-	case !maps.Equal(host, l.host):
+	case unwatched:
 		s.forgetHosts(l)
-	}
-	for pid, x := range before {
-		if l.work[pid] != x {
-			s.missedPages(l)
-			break
-		}
 	}
 }
 
@@ -379,15 +393,15 @@ const maxSeparate = 512
 func (l *library) separates() bool { return len(l.detached)+len(l.workFast)+len(l.hostFast) > 0 }
 
 // maySeparate reports whether the processes of a library may get probes of their
-// own.
+// own. With mu.
 func (s *Source) maySeparate(l *library) bool {
 	if !l.separates() {
 		return false
 	}
 	n := 4 * len(l.pids)
 	for _, other := range s.libraries {
-		if set := len(other.links) + len(other.learn) + len(other.work) + len(other.host); other != l && set > 4 {
-			n += set
+		if other != l && other.set > 4 {
+			n += other.set
 		}
 	}
 	return n <= maxSeparate
@@ -408,7 +422,7 @@ func (s *Source) forget(pid int) {
 			delete(l.detached, pid)
 			delete(l.workFast, pid)
 			delete(l.hostFast, pid)
-			s.arm(l)
+			s.rearm(l)
 		}
 		if len(l.pids) == 0 && !l.onHost {
 			s.drop(of)

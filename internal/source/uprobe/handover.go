@@ -76,6 +76,7 @@ type handedLibrary struct {
 	Dev, Inode uint64
 	Path       string
 	UID        int
+	Number     uint8
 	Armed      uint64
 	PIDs       []int
 	Detached   []int `json:"LetGo"`
@@ -108,10 +109,10 @@ func object() string {
 // nothing any more, because the ring is the successor's.
 func (s *Source) Export() (state []byte, files []File, done func(taken bool), err error) {
 	resume := s.park()
-	s.mu.Lock()
+	unlock := s.lockProbes()
 	select {
 	case <-s.ended: // its descriptors are closed, or are about to be
-		s.mu.Unlock()
+		unlock()
 		resume()
 		return nil, nil, nil, errors.New("it does not watch any more")
 	default:
@@ -149,7 +150,7 @@ func (s *Source) Export() (state []byte, files []File, done func(taken bool), er
 	}
 	state, err = json.Marshal(h)
 	done = func(taken bool) {
-		s.mu.Unlock()
+		unlock()
 		if !taken {
 			resume()
 		}
@@ -161,11 +162,34 @@ func (s *Source) Export() (state []byte, files []File, done func(taken bool), er
 	return state, files, done, nil
 }
 
+// lockProbes takes mu at a moment when no probe is set or taken out.
+func (s *Source) lockProbes() (unlock func()) {
+	for {
+		s.mu.Lock()
+		all := maps.Clone(s.libraries)
+		s.mu.Unlock()
+		for _, l := range all {
+			l.arming.Lock()
+		}
+		s.mu.Lock()
+		unlock = func() {
+			s.mu.Unlock()
+			for _, l := range all {
+				l.arming.Unlock()
+			}
+		}
+		if maps.Equal(all, s.libraries) {
+			return unlock
+		}
+		unlock() // one was added or dropped meanwhile
+	}
+}
+
 // maps are those that a successor takes over, by name.
 func (k *kernel) maps() map[string]**ebpf.Map {
 	return map[string]**ebpf.Map{
 		"events": &k.Events, "processes": &k.Processes, "threads": &k.Threads, "lists": &k.Lists, "nameless": &k.Nameless, "users": &k.Users, "turn": &k.Turn, "pythons": &k.Pythons,
-		"work": &k.Work, "wanted": &k.Wanted, "hosts": &k.Hosts,
+		"work": &k.Work, "wanted": &k.Wanted, "hosts": &k.Hosts, "singles": &k.Singles,
 	}
 }
 
@@ -247,7 +271,7 @@ func (h *handedProcess) restore() (*process, error) {
 
 func (l *library) export(id fileID) handedLibrary {
 	h := handedLibrary{
-		Dev: id.dev, Inode: id.inode, Path: l.path, UID: l.uid, Armed: l.armed, OnHost: l.onHost, Learned: l.learned,
+		Dev: id.dev, Inode: id.inode, Path: l.path, UID: l.uid, Number: l.number, Armed: l.armed, OnHost: l.onHost, Learned: l.learned,
 		PIDs: slices.Sorted(maps.Keys(l.pids)), Detached: slices.Sorted(maps.Keys(l.detached)), WorkFast: slices.Sorted(maps.Keys(l.workFast)),
 		HostFast: slices.Sorted(maps.Keys(l.hostFast)), HostArmed: l.hostArmed,
 	}
@@ -407,6 +431,8 @@ func (s *Source) importLibrary(i int, l *handedLibrary, fds descriptors) error {
 	}
 	lib := l.restore(s, os.NewFile(uintptr(fd), l.Path))
 	s.slots.Force(l.UID, 1)
+	lib.number = l.Number
+	s.numbers[l.Number] = true
 	id := fileID{l.Dev, l.Inode}
 	s.libraries[id] = lib
 	for _, pid := range l.PIDs {
@@ -429,9 +455,8 @@ func (s *Source) importLibrary(i int, l *handedLibrary, fds descriptors) error {
 			return err
 		}
 	}
-	if lib.hostArmed = l.HostArmed; s.o.Waits != (l.HostArmed != 0) {
-		s.arm(lib) // the configuration has changed
-	}
+	lib.hostArmed = l.HostArmed
+	s.arm(lib) // the predecessor may have been about to, and the configuration may have changed
 	return nil
 }
 

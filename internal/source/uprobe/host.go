@@ -110,7 +110,7 @@ func (s *Source) sweepHosts(now time.Time) {
 		for _, of := range s.known[int(pid)] {
 			if l := s.libraries[of]; l != nil {
 				l.hostFast[int(pid)] = true
-				s.arm(l)
+				s.rearm(l)
 			}
 		}
 	}

@@ -182,10 +182,6 @@ func TestHostTooOften(t *testing.T) {
 		after := hostOf(s, slow.pid)
 		return before != nil && after != nil && after.Enqueued > before.Enqueued
 	})
-	slow.do("finish 1 100")
-	if h := hostOf(s, slow.pid); h.Settled() {
-		t.Errorf("%+v", h)
-	}
 }
 
 // TestHostUnknown: what is not known has its reason.
@@ -227,22 +223,22 @@ func TestHostMissed(t *testing.T) {
 	const second = 1_000_000_000
 	for _, c := range []struct {
 		name    string
-		l       library
+		l       *library
 		start   uint64 // s after boot
 		late    bool
 		settled bool
 	}{
-		{"it started after the probes were set", library{armed: 5 * second, hostArmed: 5 * second}, 9, true, true},
-		{"it loaded the library when they were set", library{armed: 9 * second, hostArmed: 9 * second}, 5, false, true},
-		{"it ran before", library{armed: 9 * second, hostArmed: 9 * second}, 5, true, false},
-		{"they were set again meanwhile", library{armed: 5 * second, hostArmed: 9 * second}, 7, false, false},
+		{"it started after the probes were set", &library{armed: 5 * second, hostArmed: 5 * second}, 9, true, true},
+		{"it loaded the library when they were set", &library{armed: 9 * second, hostArmed: 9 * second}, 5, false, true},
+		{"it ran before", &library{armed: 9 * second, hostArmed: 9 * second}, 5, true, false},
+		{"they were set again meanwhile", &library{armed: 5 * second, hostArmed: 9 * second}, 7, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSource(Options{Waits: true}, &kernel{})
 			c.l.probes = []probe{{site: hostEnqueue}, {site: hostFinish}}
 			p := s.accounts.process(7)
 			p.Start, p.Late = ticks(c.start*second), c.late
-			s.libraries[fileID{1, 2}], s.known[7] = &c.l, []fileID{{1, 2}}
+			s.libraries[fileID{1, 2}], s.known[7] = c.l, []fileID{{1, 2}}
 			var set claim.Set
 			s.claimHost(&set, p, &watchHost{Enqueued: 1, LastEnqueue: 10 * second, LastFinish: 11 * second}, 0)
 			if len(set.Hosts) != 1 || set.Hosts[0].Settled() != c.settled {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -24,6 +25,7 @@ type fileID struct{ dev, inode uint64 }
 type library struct {
 	path   string // as the process that was seen first calls it
 	uid    int    // the user of that process, for whom it counts
+	number uint8  // for the kernel's part
 	file   *os.File
 	probes []probe
 	err    error  // why it is not watched
@@ -37,6 +39,15 @@ type library struct {
 
 	// workFast are those whose chips report too often for the probes of pages.
 	workFast map[int]bool
+
+	stale bool // its probes are to be set again
+	set   int  // how many links it has
+
+	// arming is held while probes are set or taken out, and before mu: the kernel
+	// waits for all processors then, and events wait for mu. It is over all below
+	// but for learned, hostArmed and hostFast.
+	arming sync.Mutex
+	closed bool
 
 	// links are the probes of all processes (key 0), or, after detaching from one of
 	// them, of each of the others. learn are those that show which chips allocators
@@ -117,38 +128,77 @@ func newLibrary(f *os.File, path string, uid int, by time.Time) (l *library, blo
 	return l, nil
 }
 
-// arm sets the probes: for all processes, or, after detaching from one and with
-// separate, for each of the others. Those where processes enqueue and wait are set
-// only with waits.
-func (l *library) arm(k *kernel, separate, waits bool) error {
-	want, work := map[int]bool{0: true}, map[int]bool{0: true}
+// wanted are the processes that each kind of probes is for; 0 is all of them.
+type wanted struct{ links, learn, work, host map[int]bool }
+
+// wanted says which probes there should be: for all processes, or, after
+// detaching from one and with separate, for each of the others. Those where
+// processes enqueue and wait are set only with waits. With the source's mu.
+func (l *library) wanted(separate, waits bool) (w wanted) {
+	w.links, w.work, w.host = map[int]bool{0: true}, map[int]bool{0: true}, map[int]bool{0: true}
 	if len(l.detached) > 0 && separate {
-		want = l.without(l.detached)
+		w.links = l.without(l.detached)
 	}
 	if len(l.detached)+len(l.workFast) > 0 && separate {
-		work = l.without(l.detached, l.workFast)
+		w.work = l.without(l.detached, l.workFast)
 	}
-	host := map[int]bool{0: true}
 	switch {
 	case !waits || !l.seesHost():
-		host = nil
+		w.host = nil
 	case len(l.detached)+len(l.hostFast) > 0:
 		// They are on the program's own path: ttmond detaches from one that hits them
 		// too often even where others cannot have probes of their own.
-		if host = nil; separate {
-			host = l.without(l.detached, l.hostFast)
+		if w.host = nil; separate {
+			w.host = l.without(l.detached, l.hostFast)
 		}
 	}
-	learn := want
-	if l.learned {
-		learn = nil
+	if !l.learned {
+		w.learn = w.links
 	}
-	return errors.Join(
-		l.set(k.Hit, l.links, want, func(p probe) bool { return p.need != metalabi.Learning && !p.site.ofPages() && !p.site.ofHost() }),
-		l.set(k.Hit, l.learn, learn, func(p probe) bool { return p.need == metalabi.Learning }),
-		l.set(k.Worked, l.work, work, func(p probe) bool { return p.site.ofPages() }),
-		l.set(k.Hosted, l.host, host, func(p probe) bool { return p.site.ofHost() }),
-	)
+	return w
+}
+
+// arm sets the probes. Those that are not wanted any more are taken out last: in
+// between the kernel's part is told which of them count. With arming.
+func (l *library) arm(k *kernel, w wanted) error {
+	var singles uint32
+	for _, x := range []struct {
+		program *ebpf.Program
+		kind    uint32
+		links   map[int]link.Link
+		want    map[int]bool
+		which   func(probe) bool
+	}{
+		{k.Hit, uint32(watchSingleSINGLE_HIT), l.links, w.links, func(p probe) bool { return p.need != metalabi.Learning && !p.site.ofPages() && !p.site.ofHost() }},
+		{k.Hit, uint32(watchSingleSINGLE_HIT), l.learn, w.learn, func(p probe) bool { return p.need == metalabi.Learning }},
+		{k.Worked, uint32(watchSingleSINGLE_WORKED), l.work, w.work, func(p probe) bool { return p.site.ofPages() }},
+		{k.Hosted, uint32(watchSingleSINGLE_HOSTED), l.host, w.host, func(p probe) bool { return p.site.ofHost() }},
+	} {
+		if len(x.want) > 0 && !x.want[0] {
+			singles |= x.kind
+		}
+		if err := l.attach(x.program, x.links, x.want, x.which); err != nil {
+			return err
+		}
+	}
+	if err := k.Singles.Put(uint32(l.number), singles); err != nil {
+		return fmt.Errorf("switching the probes of %s: %w", l.path, err)
+	}
+	detach(l.links, w.links)
+	detach(l.learn, w.learn)
+	detach(l.work, w.work)
+	detach(l.host, w.host)
+	return nil
+}
+
+// detach ends the links of processes that are not wanted.
+func detach(links map[int]link.Link, want map[int]bool) {
+	for pid := range links {
+		if !want[pid] {
+			links[pid].Close()
+			delete(links, pid)
+		}
+	}
 }
 
 // without are the processes but for some.
@@ -162,19 +212,17 @@ func (l *library) without(some ...map[int]bool) map[int]bool {
 	return out
 }
 
-// set makes links of some probes for the wanted processes, and ends others.
-func (l *library) set(program *ebpf.Program, links map[int]link.Link, want map[int]bool, which func(probe) bool) error {
+// attach makes links of some probes for the wanted processes.
+func (l *library) attach(program *ebpf.Program, links map[int]link.Link, want map[int]bool, which func(probe) bool) error {
 	var o link.UprobeMultiOptions
+	all := uint64(l.number) << watchCookieCOOKIE_LIBRARY
+	if !want[0] {
+		all |= 1 << watchCookieCOOKIE_SINGLE
+	}
 	for _, p := range l.probes {
 		if which(p) {
 			o.Addresses = append(o.Addresses, p.offset)
-			o.Cookies = append(o.Cookies, p.cookie())
-		}
-	}
-	for pid := range links {
-		if !want[pid] {
-			links[pid].Close()
-			delete(links, pid)
+			o.Cookies = append(o.Cookies, p.cookie()|all)
 		}
 	}
 	if len(o.Addresses) == 0 {
@@ -204,6 +252,9 @@ func (l *library) set(program *ebpf.Program, links map[int]link.Link, want map[i
 
 // Close removes the probes and closes the file.
 func (l *library) Close() {
+	l.arming.Lock()
+	defer l.arming.Unlock()
+	l.closed = true
 	for _, links := range []map[int]link.Link{l.links, l.learn, l.work, l.host} {
 		for _, x := range links {
 			x.Close()

@@ -160,7 +160,7 @@ func (l *chipLog) where() (chip, lost uint64) {
 		return l.chip, l.lost
 	}
 	chip, _ = l.process.chipNumbered(l.number)
-	return chip, w.Lost + w.Missed
+	return chip, w.Lost
 }
 
 // drop gives up the memory of a log.

@@ -297,8 +297,7 @@ func TestDetach(t *testing.T) {
 	}
 	busy.end()
 	eventually(t, "one link for all is enough again", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		defer s.lockProbes()()
 		for _, l := range s.libraries {
 			if len(l.links) != 1 || l.links[0] == nil {
 				return false

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -111,8 +112,13 @@ func (s *Source) library(f *os.File, path string, uid, pid int) (id fileID, l *l
 		s.logLimited(slog.LevelWarn, uid, "skipping library", "library", path, "err", errTooMany)
 		return id, nil, errTooMany
 	}
+	number, ok := s.takeNumber()
+	if !ok {
+		s.slots.Release(uid, 1)
+		return id, nil, errTooMany
+	}
 	begun = true
-	if l, err = s.makeLibrary(f, path, uid); err != nil {
+	if l, err = s.makeLibrary(f, path, uid, number); err != nil {
 		s.slots.Release(uid, 1)
 		return id, nil, err
 	}
@@ -139,13 +145,14 @@ func (s *Source) find(id fileID, pid int) *library {
 
 // makeLibrary reads a file, which is the library's, and sets the probes. Setting them takes the kernel
 // as long as the disk takes for the code.
-func (s *Source) makeLibrary(f *os.File, path string, uid int) (*library, error) {
+func (s *Source) makeLibrary(f *os.File, path string, uid int, number uint8) (*library, error) {
 	l, blocked := s.readLibrary(f, path, uid)
+	l.number = number
 	switch {
 	case !blocked && errors.Is(l.err, hostfs.ErrTimeout):
 		// The host was busy. The next process with this library is watched again.
 		s.logLimited(slog.LevelWarn, uid, "cannot attach to tt-metal library", "library", path, "err", l.err)
-		l.Close()
+		s.closeLibrary(l)
 		return nil, l.err
 	case l.err == nil:
 		armed := make(chan struct{})
@@ -159,7 +166,7 @@ func (s *Source) makeLibrary(f *os.File, path string, uid int) (*library, error)
 			s.logLimited(slog.LevelWarn, uid, "attaching probes takes too long", "library", path)
 			go func() {
 				<-armed // its descriptor must not become another file's before
-				l.Close()
+				s.closeLibrary(l)
 			}()
 			return nil, fmt.Errorf("%s: setting probes: %w", path, os.ErrDeadlineExceeded)
 		}
@@ -170,6 +177,26 @@ func (s *Source) makeLibrary(f *os.File, path string, uid int) (*library, error)
 		s.logLimited(slog.LevelInfo, uid, "attached to tt-metal library", "library", path)
 	}
 	return l, nil
+}
+
+// takeNumber finds a number for a library that no other has.
+func (s *Source) takeNumber() (n uint8, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	free := slices.Index(s.numbers[:], false)
+	if free < 0 {
+		return 0, false
+	}
+	s.numbers[free] = true
+	return uint8(free), true
+}
+
+// closeLibrary closes a library, whose number may be another's then. Without mu.
+func (s *Source) closeLibrary(l *library) {
+	l.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.numbers[l.number] = false
 }
 
 // readLibrary is newLibrary, and keeps a read that does not end.
@@ -229,7 +256,7 @@ func (s *Source) drop(id fileID) {
 	l := s.libraries[id]
 	delete(s.libraries, id)
 	s.retired.add(func() {
-		l.Close()
+		s.closeLibrary(l)
 		s.slots.Release(l.uid, 1)
 	})
 }

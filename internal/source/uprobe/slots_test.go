@@ -235,17 +235,17 @@ func TestLibraryGoneAtOnce(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	s.mu.Lock()
 	s.dropGone()
 	if s.libraries[id] != l || len(s.known[os.Getpid()]) != 1 {
 		t.Error("the library was dropped while a process has it")
 	}
+	s.mu.Lock()
 	s.forget(os.Getpid())
+	s.mu.Unlock()
 	s.dropGone()
 	if len(s.libraries) != 0 || s.retired.waiting() != 1 || s.slots.Used() != 1 {
 		t.Errorf("%d libraries, %d to be closed, %d places taken: nothing is closed while others wait", len(s.libraries), s.retired.waiting(), s.slots.Used())
 	}
-	s.mu.Unlock()
 	if !s.retired.closeNext() || s.retired.closeNext() || s.slots.Used() != 0 || len(l.links) != 0 {
 		t.Errorf("it was not closed: %d places taken, %d probes", s.slots.Used(), len(l.links))
 	}

@@ -100,6 +100,7 @@ type Source struct {
 	mu        sync.Mutex // over all below
 	accounts  *accounts
 	libraries map[fileID]*library
+	numbers   [256]bool        // that libraries have
 	known     map[int][]fileID // the libraries of each process
 	rates     map[rateKey]count
 	elsewhere map[uint32]bool // processes of other hosts
@@ -176,13 +177,14 @@ func (s *Source) Run(ctx context.Context) error {
 
 func (s *Source) close() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, l := range s.libraries {
-		l.Close()
+	for id := range s.libraries {
+		s.drop(id)
 	}
-	clear(s.libraries)
+	s.mu.Unlock()
 	for s.retired.closeNext() {
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.kernel.Close()
 	s.served.Store(^uint64(0)) // Sync must not wait for what will not come
 	s.workServed.Store(^uint64(0))

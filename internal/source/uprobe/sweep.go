@@ -65,6 +65,7 @@ func (s *Source) sweepOnce(now time.Time) {
 	_ = s.kernel.Nameless.Lookup(uint32(0), &nameless)
 	s.nameless.Store(nameless)
 
+	defer s.dropGone()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for pid, row := range table {
@@ -107,7 +108,6 @@ func (s *Source) sweepOnce(now time.Time) {
 	maps.DeleteFunc(s.elsewhere, func(pid uint32, _ bool) bool { _, seen := table[pid]; return !seen })
 	s.sweepHosts(now)
 	s.learnChips(now)
-	s.dropGone()
 }
 
 // isIdle reports whether no process is known that could hit a probe: before the ring
@@ -151,26 +151,21 @@ func (s *Source) detach(pid, number uint32, row watchProcess, rate float64) {
 	for _, of := range s.known[int(pid)] {
 		if l := s.libraries[of]; l != nil {
 			l.detached[int(pid)] = true
-			s.arm(l)
+			s.rearm(l)
 		}
 	}
 }
 
-// learnTime is how long one sweep may take probes out and set them: snapshots
-// wait meanwhile, and the rest comes with the next sweep.
-const learnTime = 100 * time.Millisecond
-
 // learnChips watches which chips allocators stand for only as long as that is
 // unknown for some process. With mu.
 func (s *Source) learnChips(now time.Time) {
-	began := time.Now()
 	for _, l := range s.libraries {
 		if l.err != nil {
 			continue
 		}
-		if learned := s.knowsChips(l, now); learned != l.learned && time.Since(began) < learnTime {
+		if learned := s.knowsChips(l, now); learned != l.learned {
 			l.learned = learned
-			s.arm(l)
+			s.rearm(l)
 		}
 	}
 }
@@ -186,7 +181,7 @@ func (s *Source) learnNewChips(now time.Time) {
 	for _, l := range s.libraries {
 		if l.err == nil && l.learned && !s.knowsChips(l, now) {
 			l.learned = false
-			s.arm(l)
+			s.rearm(l)
 		}
 	}
 }
@@ -204,16 +199,29 @@ func (s *Source) knowsChips(l *library, now time.Time) bool {
 	return used && !open
 }
 
-// dropGone drops libraries whose file is deleted. With mu.
+// dropGone drops libraries whose file is deleted. Its disk may not answer, so
+// that is read without mu.
 func (s *Source) dropGone() {
-	for id, l := range s.libraries {
-		if len(l.pids) > 0 {
-			continue
-		}
-		if st, err := stat(l.file); err != nil || st.Nlink == 0 {
+	s.mu.Lock()
+	unused := maps.Clone(s.libraries)
+	maps.DeleteFunc(unused, func(_ fileID, l *library) bool { return len(l.pids) > 0 })
+	s.mu.Unlock()
+	maps.DeleteFunc(unused, func(_ fileID, l *library) bool { return !l.isDeleted() })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, l := range unused {
+		if s.libraries[id] == l && len(l.pids) == 0 {
 			s.drop(id)
 		}
 	}
+}
+
+// isDeleted reports whether the file has no name any more.
+func (l *library) isDeleted() bool {
+	l.arming.Lock() // it may be closed meanwhile
+	defer l.arming.Unlock()
+	st, err := stat(l.file)
+	return err != nil || st.Nlink == 0
 }
 
 // sameProcess reports whether a process still runs.

@@ -59,6 +59,13 @@ type watchClashEvent struct {
 	Stack   uint64
 }
 
+type watchCookie uint32
+
+const (
+	watchCookieCOOKIE_LIBRARY watchCookie = 48
+	watchCookieCOOKIE_SINGLE  watchCookie = 56
+)
+
 type watchEvent struct {
 	_    structs.HostLayout
 	Time uint64
@@ -292,6 +299,14 @@ type watchRecordEvent struct {
 	Chip     uint64
 }
 
+type watchSingle uint32
+
+const (
+	watchSingleSINGLE_HIT    watchSingle = 1
+	watchSingleSINGLE_WORKED watchSingle = 2
+	watchSingleSINGLE_HOSTED watchSingle = 4
+)
+
 type watchTakeEvent struct {
 	_     structs.HostLayout
 	List  uint64
@@ -368,6 +383,7 @@ const (
 	watchMapNewHost       = "new_host"
 	watchMapProcesses     = "processes"
 	watchMapPythons       = "pythons"
+	watchMapSingles       = "singles"
 	watchMapThreads       = "threads"
 	watchMapTurn          = "turn"
 	watchMapUsers         = "users"
@@ -452,6 +468,7 @@ type watchMapSpecs struct {
 	NewHost   *ebpf.MapSpec `ebpf:"new_host"`
 	Processes *ebpf.MapSpec `ebpf:"processes"`
 	Pythons   *ebpf.MapSpec `ebpf:"pythons"`
+	Singles   *ebpf.MapSpec `ebpf:"singles"`
 	Threads   *ebpf.MapSpec `ebpf:"threads"`
 	Turn      *ebpf.MapSpec `ebpf:"turn"`
 	Users     *ebpf.MapSpec `ebpf:"users"`
@@ -502,6 +519,7 @@ type watchMaps struct {
 	NewHost   *ebpf.Map `ebpf:"new_host"`
 	Processes *ebpf.Map `ebpf:"processes"`
 	Pythons   *ebpf.Map `ebpf:"pythons"`
+	Singles   *ebpf.Map `ebpf:"singles"`
 	Threads   *ebpf.Map `ebpf:"threads"`
 	Turn      *ebpf.Map `ebpf:"turn"`
 	Users     *ebpf.Map `ebpf:"users"`
@@ -518,6 +536,7 @@ func (m *watchMaps) Close() error {
 		m.NewHost,
 		m.Processes,
 		m.Pythons,
+		m.Singles,
 		m.Threads,
 		m.Turn,
 		m.Users,

@@ -290,17 +290,7 @@ func (s *Source) sweepWork(p *process, row *watchProcess, now time.Time) {
 	for _, of := range s.known[int(row.Pid)] {
 		if l := s.libraries[of]; l != nil {
 			l.workFast[int(row.Pid)] = true
-			s.arm(l)
-		}
-	}
-}
-
-// missedPages notes that pages of a library's processes may have been missed while
-// its probes were changed. With mu.
-func (s *Source) missedPages(l *library) {
-	for pid := range l.pids {
-		if p := s.accounts.processes[uint32(pid)]; p != nil && p.work != nil {
-			p.work.Missed++
+			s.rearm(l)
 		}
 	}
 }

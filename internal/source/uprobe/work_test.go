@@ -266,9 +266,6 @@ func TestReportsTooOften(t *testing.T) {
 		x := workOf(s, slow.pid)
 		return x != nil && x.Programs >= 5
 	})
-	if x := workOf(s, slow.pid); x.Lost == 0 {
-		t.Error("its probes were changed meanwhile, and nothing says that pages may be missing")
-	}
 	if got := why(slow.pid); got != "" {
 		t.Errorf("the other one: %q", got)
 	}

@@ -236,6 +236,22 @@ enum host_site {
 	HOST_THROW = 32, // an exception leaves it
 };
 
+// Every cookie says, too, which library the probe is in, and whether it is one of
+// a single process.
+enum cookie {
+	COOKIE_LIBRARY = 48,
+	COOKIE_SINGLE = 56,
+};
+
+// Which probes of a library count: those of all processes, or, by kind, those of
+// single ones. While the daemon replaces the ones by the others both are set, so
+// that no hit is missed, and none counts twice.
+enum single {
+	SINGLE_HIT = 1,
+	SINGLE_WORKED = 2,
+	SINGLE_HOSTED = 4,
+};
+
 // Types that nothing else refers to are not described.
 const struct described {
 	enum event_kind kind;
@@ -261,6 +277,8 @@ const struct described {
 	struct batch batch;
 	struct exit_event exit;
 	struct fork_event fork;
+	enum cookie cookie;
+	enum single single;
 } *const described __attribute__((unused)) = 0;
 
 // A process that has hit a probe. The daemon reads hits and lost, and writes
@@ -472,6 +490,21 @@ struct {
 	MAP_TYPE(key, u32);
 	MAP_TYPE(value, u64);
 } nameless SEC(".maps");
+
+// By number of the library.
+struct {
+	MAP_INT(type, MAP_ARRAY);
+	MAP_INT(max_entries, 256);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u32);
+} singles SEC(".maps");
+
+INLINE int counts(u64 cookie, u32 kind)
+{
+	u32 library = cookie >> COOKIE_LIBRARY & 0xff;
+	u32 *kinds = map_lookup(&singles, &library);
+	return kinds && !(*kinds & kind) == !(cookie >> COOKIE_SINGLE & 1);
+}
 
 // Set by the daemon before loading.
 const volatile u32 namespace; // inode of its pid namespace
@@ -1199,6 +1232,8 @@ INLINE void other_call(u32 tgid, struct thread *t)
 SEC("uprobe.multi")
 int hosted(struct pt_regs *ctx)
 {
+	if (!counts(attach_cookie(ctx), SINGLE_HOSTED))
+		return 0;
 	u32 tgid = pid_tgid() >> 32;
 	struct task_struct *task = this_task();
 	struct process *p = meet(tgid, task);
@@ -1248,6 +1283,8 @@ int hosted(struct pt_regs *ctx)
 SEC("uprobe.multi")
 int hit(struct pt_regs *ctx)
 {
+	if (!counts(attach_cookie(ctx), SINGLE_HIT))
+		return 0;
 	struct task_struct *task = this_task();
 	struct process *p = meet(pid_tgid() >> 32, task);
 	struct thread *t = task_storage(&threads, task, 0, STORAGE_CREATE);
@@ -1551,6 +1588,8 @@ INLINE void put_names(struct pieces *c, u32 tgid)
 SEC("uprobe.multi")
 int worked(struct pt_regs *ctx)
 {
+	if (!counts(attach_cookie(ctx), SINGLE_WORKED))
+		return 0;
 	u32 tgid = pid_tgid() >> 32;
 	struct process *p = meet(tgid, this_task());
 	u64 cookie = attach_cookie(ctx);

@@ -361,17 +361,3 @@ func TestLimits(t *testing.T) {
 		t.Errorf("%d calls of %d programs", sum, programs)
 	}
 }
-
-// TestMissed: what may have come unread does not hide what the kernel
-// loses afterwards.
-func TestMissed(t *testing.T) {
-	p := NewProcess()
-	lost := func() uint64 { return p.Chips[0].Claim(model.ProcessID{}, 1, p, now).Lost }
-	p.Add(&Batch{Time: 200, Ticks: 1, Pages: of(1, 1000, 2000)})
-	p.Missed++
-	before := lost()
-	p.Add(&Batch{Time: 300, Ticks: 1, Pages: of(1, 3000, 4000), Lost: 1})
-	if before != 1 || lost() != 2 {
-		t.Errorf("%d lost, then %d", before, lost())
-	}
-}

@@ -22,9 +22,6 @@ const (
 type Process struct {
 	Chips map[uint32]*Chip // by the process's own number
 	Lost  uint64           // pages that did not arrive, as the kernel counts them
-	// Missed counts what the kernel cannot: times that pages may have come
-	// unread.
-	Missed uint64
 	// The most command queues and sub-devices that a device of it has had.
 	Queues, SubDevices int
 	Divided            int // the most sub-devices that a manager was made with
@@ -320,7 +317,7 @@ func (c *Chip) Claim(id model.ProcessID, chip uint64, of *Process, now time.Time
 	}
 	w := claim.Work{
 		Process: id, Chip: chip, At: now, Reports: c.On, Lossless: c.Lossless, Unreadable: c.Unreadable,
-		Busy: duration(c.Busy), Gap: duration(c.Gap), Programs: c.Programs, Unprofiled: c.Unprofiled, Lost: of.Lost + of.Missed,
+		Busy: duration(c.Busy), Gap: duration(c.Gap), Programs: c.Programs, Unprofiled: c.Unprofiled, Lost: of.Lost,
 		Queues: of.Queues, SubDevices: of.SubDevices,
 		Longest: duration(c.Longest), LongestGap: duration(c.LongestGap), Stalled: duration(c.Stalled),
 		Since: at(c.Since), LastRecord: at(c.LastRecord), LastEnd: duration(c.ns(c.LastEnd)), GapsKept: c.gapsKept(),
