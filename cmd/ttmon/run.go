@@ -243,6 +243,8 @@ func (c *checked) verdict(report *runreport.Report) error {
 		return exit.Silent(exitFull)
 	case !report.Judged() && (c.leak != nil || c.noRoom || len(c.limits) > 0):
 		return exit.With(exitOpen, "run: cannot check for leaks, limits and failed allocations: libttmon did not see the program's allocations")
+	case report.PerCoreL1() && (c.leak != nil || c.noRoom || c.limits[model.L1] > 0):
+		return exit.With(exitOpen, "run: cannot check L1 for leaks, limits and failed allocations: the program's allocator gave it out core by core (HYBRID)")
 	}
 	return nil
 }

@@ -54,10 +54,15 @@ func (p *Process) doubts(allocators []*Allocator, late bool) (list []model.Doubt
 	if p.Lost > 0 {
 		list = append(list, model.Doubt{Kind: model.EventsLost, PID: p.PID, Count: int(min(p.Lost, 1<<31))})
 	}
+	if slices.ContainsFunc(allocators, (*Allocator).PerCore) {
+		list = append(list, model.Doubt{Kind: model.PerCoreL1, PID: p.PID})
+	}
 	unknown := uint64(0)
 	for _, a := range allocators {
-		for _, l := range a.Lists {
-			unknown += l.sum.AskedUnknown
+		for pool := range model.NumPools {
+			for _, l := range a.Pool(pool) {
+				unknown += l.sum.AskedUnknown
+			}
 		}
 	}
 	if unknown > 0 {
@@ -87,6 +92,10 @@ func (p *Process) sums(allocators []*Allocator, late bool) (bytes model.PoolByte
 		var current *List
 		inUse, whole := 0, true
 		for _, a := range allocators {
+			if pool == model.L1 && a.PerCore() {
+				bytes[pool], current = model.NoBytes(model.Unsupported), nil
+				break
+			}
 			for _, l := range a.Pool(pool) {
 				used.Add(l.Used().Doubted(p.bound(l, late)))
 				if n, known := l.Occupied(); known {

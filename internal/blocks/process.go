@@ -131,8 +131,24 @@ func (p *Process) Blocks() (n uint64) {
 	return n
 }
 
-// Pool returns the lists of a pool.
+// PerCore reports whether the allocator has a list of L1 for each core (HYBRID).
+// They are views of one range of addresses, with copies of some blocks in several.
+func (a *Allocator) PerCore() bool {
+	n := 0
+	for _, l := range a.Lists {
+		if l.Pool == model.L1 {
+			n++
+		}
+	}
+	return n > 1
+}
+
+// Pool returns the lists of a pool; none of L1 if it is kept per core: what is
+// used and free is not in any one of them, nor in their sum.
 func (a *Allocator) Pool(pool model.Pool) (lists []*List) {
+	if pool == model.L1 && a.PerCore() {
+		return nil
+	}
 	for _, l := range a.Lists {
 		if l.Pool == pool {
 			lists = append(lists, l)

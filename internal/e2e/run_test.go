@@ -467,3 +467,30 @@ except RuntimeError as e:
 		})
 	}
 }
+
+// TestRunHybrid: of an allocator that keeps L1 per core there is no figure of L1,
+// and what needs one says that it cannot check it. DRAM is as exact as ever.
+func TestRunHybrid(t *testing.T) {
+	python, script := ttnnScript(t, "sites.py")
+	dir := t.TempDir()
+	env := append(mock(t, "blackhole_P150", dir), "TT_METAL_ALLOCATOR_MODE_HYBRID=1")
+	got := ttmonRun(t, dir, env, "--json", "a.json", "--fail-on-leak", "--", python, script, "3", "60")
+	if got.code != 92 || !strings.Contains(got.errors, "HYBRID") {
+		t.Errorf("exit code %d, want 92: it is not known whether L1 was left\n%s", got.code, got.errors)
+	}
+	var report runreport.Report
+	read(t, filepath.Join(dir, "a.json"), func(b []byte) error { return json.Unmarshal(b, &report) })
+	if len(report.Processes) != 1 || !report.Processes[0].PerCoreL1 || len(report.Chips) != 1 {
+		t.Fatalf("%+v", report)
+	}
+	dram := false
+	for _, p := range report.Chips[0].Pools {
+		dram = dram || p.Pool == model.DRAM && p.Peak > 0 && p.Bound == model.Exact
+		if p.Pool == model.L1 {
+			t.Errorf("L1: %+v", p)
+		}
+	}
+	if !dram {
+		t.Errorf("%+v", report.Chips[0].Pools)
+	}
+}

@@ -64,6 +64,10 @@ const (
 	// RequestUnknown: how much some of its buffers asked for is not known; they
 	// count as what they take. (Count: blocks)
 	RequestUnknown DoubtKind = "request_unknown"
+	// PerCoreL1: its allocator keeps a list of L1 for each core (HYBRID), and
+	// copies of some blocks in several: they cannot be added up yet. Its other
+	// pools are as they are.
+	PerCoreL1 DoubtKind = "per_core"
 	// EventsLost: events of its allocator were lost. (Count)
 	EventsLost DoubtKind = "events_lost"
 	// TooFast: it allocates so often that it is not watched any more. (Count: per second)

@@ -5,7 +5,7 @@ package model
 func DoubtKinds() []DoubtKind {
 	return []DoubtKind{
 		OtherThreads, GraphCapture, SlotAdopted, SlotMaybeAdopted, OwnerGuessed, SlotShared, RecordsErased,
-		SlotsFull, FigureImpossible, ReportLate, ReportOverLimit, ReportRejected, NoticedLate, RequestUnknown, EventsLost, TooFast,
+		SlotsFull, FigureImpossible, ReportLate, ReportOverLimit, ReportRejected, NoticedLate, RequestUnknown, PerCoreL1, EventsLost, TooFast,
 		ChipUnknown, SourcesDisagree, NotBelieved, OpenUnproven, NumberUnknown, ProcessDenied, ProcessUnreadable,
 		RegionUnreachable, NotTTMetal, LibraryUnseen, OldRelease, TrackingDisabled, ShutOut, LayoutMismatch, NotAttached,
 		OtherChipsOnly, AllocatorUnknown, TooManyBlocks, LibraryUnwatched, NothingKnown, SlotUnseen, SlotUnproven, SlotUndecided, SlotsChanging, SlotsOverflowed,

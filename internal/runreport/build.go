@@ -155,12 +155,12 @@ func (b *Builder) process(e entry) Process {
 	p := Process{
 		PID: l.PID, Name: l.Comm, Release: release(l.Library), Running: e.running,
 		Killed: !e.running && l.Flags&ledgerfile.Ended == 0, Stacks: l.Flags&(ledgerfile.StacksOn|ledgerfile.NativeOn) != 0,
-		Lost: l.Lost, Unsure: l.Unknown > 0 || l.Flags&ledgerfile.Late != 0, Chips: []Chip{},
+		Lost: l.Lost, Unsure: l.Unknown > 0 || l.Flags&ledgerfile.Late != 0, PerCoreL1: l.Flags&ledgerfile.PerCore != 0, Chips: []Chip{},
 	}
 	byPool := map[chipPool][]int{}
 	for i := range l.Lists {
 		pool, ok := blocks.PoolOf(l.Lists[i].Pool)
-		if l.Lists[i].State == ledgerfile.Unused || !ok {
+		if l.Lists[i].State == ledgerfile.Unused || !ok || pool == model.L1 && p.PerCoreL1 {
 			continue
 		}
 		for _, id := range chipsOf(l, &l.Lists[i]) {

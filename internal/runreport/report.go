@@ -2,6 +2,7 @@ package runreport
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/failure"
@@ -54,7 +55,10 @@ type Process struct {
 	Stacks  bool   `json:"stacks,omitempty"`  // call sites were recorded
 	Lost    uint64 `json:"lost,omitempty"`    // events that found no room: figures are too low
 	Unsure  bool   `json:"unsure,omitempty"`  // events contradicted each other, or lists were found late
-	Chips   []Chip `json:"chips"`
+	// PerCoreL1 says that an allocator of it kept L1 per core (HYBRID): there is no
+	// figure of it, nor of requests that it refused.
+	PerCoreL1 bool   `json:"per_core_l1,omitempty"`
+	Chips     []Chip `json:"chips"`
 }
 
 // Chip is the memory of one chip.
@@ -209,6 +213,12 @@ func (r *Report) Check(limits map[model.Pool]uint64) {
 // Judged reports whether leaks and limits can be told: not from samples, between
 // which anything can happen.
 func (r *Report) Judged() bool { return r.Method != Sampled }
+
+// PerCoreL1 reports whether some process has no figure of L1, because its allocator
+// kept it per core.
+func (r *Report) PerCoreL1() bool {
+	return slices.ContainsFunc(r.Processes, func(p Process) bool { return p.PerCoreL1 })
+}
 
 // Sort puts chips and pools into their order.
 func (r *Report) Sort() { sortChips(r.Chips) }

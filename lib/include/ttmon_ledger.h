@@ -91,6 +91,7 @@ enum {
 	TTMON_STACKS_ON = 8,  /* Python lines are recorded */
 	TTMON_NATIVE_ON = 16, /* native frames are recorded */
 	TTMON_ENDED = 32,     /* the process came to its end in good order */
+	TTMON_PER_CORE = 64,  /* an allocator had several lists of L1, one for each core: their sum is no figure */
 };
 
 struct ttmon_ledger {

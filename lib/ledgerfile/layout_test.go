@@ -65,6 +65,7 @@ func TestLayoutIsTheHeaders(t *testing.T) {
 		{"TTMON_STRINGS", secStrings},
 		{"TTMON_SECTIONS", numSections + 1},
 		{"TTMON_ENDED", int(Ended)},
+		{"TTMON_PER_CORE", int(PerCore)},
 		{"TTMON_LATE", int(Late)},
 		{"TTMON_LEDGER_VERSION", Version},
 	}

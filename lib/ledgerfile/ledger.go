@@ -13,6 +13,7 @@ const (
 	StacksOn                   // Python lines are recorded
 	NativeOn                   // native frames are recorded
 	Ended                      // the process exited cleanly
+	PerCore                    // an allocator had several lists of L1, one for each core: their sum is no figure
 	lastFlag
 )
 

@@ -204,6 +204,8 @@ static bool open_list(struct state *s, uint32_t list, const struct shape *shape)
 	s->lists[list].plain = site_of(s, list, 0, 0, 0, false);
 	if (s->lists[list].plain == 0)
 		return false;
+	if (l->pool == TTMON_L1 && l->nth) /* here: those that stay empty leave no record */
+		s->ledger->flags |= TTMON_PER_CORE;
 	l->state = TTMON_LIST_OPEN;
 	tell(s, (struct ttmon_event){.kind = TTMON_EVENT_MADE, .list = list, .time = l->made, .address = l->base, .bytes = l->capacity,
 				     .asked = l->alignment, .more = l->smallest, .tag = l->banks, .node = l->group,

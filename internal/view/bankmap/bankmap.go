@@ -96,6 +96,9 @@ func Doubts(p *blocks.Process) (out []string) {
 	case p.Late:
 		out = append(out, "It ran before ttmond watched it: what it allocated then is known only of pools that it has allocated from since.")
 	}
+	if slices.ContainsFunc(p.Allocators, (*blocks.Allocator).PerCore) {
+		out = append(out, "Its allocator gives out L1 core by core (HYBRID), which ttmon cannot add up: L1 is not shown.")
+	}
 	if p.Lost > 0 {
 		out = append(out, fmt.Sprintf("%d events of its allocators were lost: the map may show what is gone and lack what is there.", p.Lost))
 	}

@@ -112,7 +112,7 @@ func (p *printer) failures(r *runreport.Report) {
 }
 
 func unsure(r *runreport.Report) bool {
-	return slices.ContainsFunc(r.Processes, func(p runreport.Process) bool { return p.Lost > 0 || p.Unsure })
+	return slices.ContainsFunc(r.Processes, func(p runreport.Process) bool { return p.Lost > 0 || p.Unsure || p.PerCoreL1 })
 }
 
 // group is one or several chips with the same rows.
@@ -369,6 +369,9 @@ func (p *printer) processes(r *runreport.Report) {
 	for _, q := range r.Processes {
 		if q.Lost > 0 {
 			p.line(" process %d: %s found no room in the ledger: its figures are too low", q.PID, count(q.Lost, "event"))
+		}
+		if q.PerCoreL1 {
+			p.line(" process %d: its allocator gave out L1 core by core (HYBRID), which ttmon cannot add up: its L1 is not in the figures", q.PID)
 		}
 		if q.Unsure {
 			p.line(" process %d: its allocator was in use before libttmon came, or events contradict each other", q.PID)

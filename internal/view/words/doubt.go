@@ -115,6 +115,8 @@ func aboutReports(d *model.Doubt) (string, bool) {
 		return "started before its allocator was watched: pools that it has not used since are " + notCounted, true
 	case model.RequestUnknown:
 		return plural(d.Count, "buffer", "buffers") + " whose requested size is not known count as the blocks that they take: the figures may be too high", true
+	case model.PerCoreL1:
+		return "its allocator gives out L1 core by core (HYBRID), which ttmon cannot add up: its L1 is " + notCounted, true
 	case model.EventsLost:
 		return plural(d.Count, "event", "events") + " of its allocator were lost", true
 	case model.TooFast:
