@@ -56,6 +56,19 @@ func TestBooks(t *testing.T) {
 	}
 }
 
+// TestLostDuringTheCopy: a list of which an event was lost while it was copied has
+// some of its blocks, and says so; one that cannot be read has none.
+func TestLostDuringTheCopy(t *testing.T) {
+	p := page(
+		event{kind: listFound, word: [6]uint64{aList, capacity, base, 32<<32 | 64, 0x7000, 8 << 32}},
+		event{kind: blockFound, word: [6]uint64{aList, 0, 64}},
+		event{kind: listWhole, lost: 1, word: [6]uint64{aList, 2}},
+	)
+	if p.trouble.Kind != "" || p.Blocks() != 1 || p.Exact() || p.lists[aList].Exact() {
+		t.Errorf("%+v: %+v", p.trouble, p.Process)
+	}
+}
+
 func TestBooksNotice(t *testing.T) {
 	for what, c := range map[string]struct {
 		events []event

@@ -1,9 +1,11 @@
 package uprobe
 
 import (
+	"errors"
 	"os/exec"
 	"testing"
 
+	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 )
 
@@ -104,5 +106,20 @@ func TestSwitchMissesNothing(t *testing.T) {
 			t.Errorf("switch %d: %+v of %d calls", i, h, all)
 		}
 		w.do("clear")
+	}
+}
+
+// TestDetachAfterTheEnd: a process that has ended meanwhile leaves no row, which
+// would make the next process with its number unwatched.
+func TestDetachAfterTheEnd(t *testing.T) {
+	s := opened(t, Options{})
+	defer s.kernel.Close()
+	const number = 1 << 21
+	s.mu.Lock()
+	s.detach(7, number, watchProcess{Pid: 7}, 1e6)
+	s.mu.Unlock()
+	var row watchProcess
+	if err := s.kernel.Processes.Lookup(uint32(number), &row); !errors.Is(err, ebpf.ErrKeyNotExist) {
+		t.Errorf("there is a row again: %+v, %v", row, err)
 	}
 }

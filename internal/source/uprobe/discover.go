@@ -223,9 +223,11 @@ func (s *Source) watch(m mapping) {
 // openMapped opens the library that a process has mapped, unless its user can
 // keep the kernel waiting for it. That, too, is found out with a limit on its
 // time.
-func (s *Source) openMapped(p *proc.Process, m mapping) (f *os.File, err error) {
+func (s *Source) openMapped(p *proc.Process, m mapping) (*os.File, error) {
+	// None of these is a result: after a timeout they may still be written.
 	var served bool
 	var opened *os.File
+	var err error
 	returned, timeout := s.processes.Guard.Run(p.ProcessID, func() {
 		if opened, err = open(m); err == nil {
 			served, err = onFUSE(opened)

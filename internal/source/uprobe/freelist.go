@@ -153,6 +153,9 @@ func (b *accounts) completeList(p *process, e *event, at int64) {
 	for x := range l.All() {
 		last = x.End()
 	}
+	if p.Lost > 0 && l.Usage().Blocks < about[wholeEvent](e).Blocks {
+		return // some of its blocks were lost on the way: it stays one that was found late
+	}
 	if l.Usage().Blocks != about[wholeEvent](e).Blocks || l.Contradictions > 0 || last > l.Base+l.Capacity {
 		b.giveUp(p, at, model.Doubt{Kind: model.AllocatorUnknown})
 		return

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"time"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/ttmon/ttmon/internal/blocks/changes"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
@@ -142,7 +144,9 @@ func (s *Source) rate(key rateKey, hits uint64, now time.Time) float64 {
 // their own until it exits. With mu.
 func (s *Source) detach(pid, number uint32, row watchProcess, rate float64) {
 	row.Ignored = 1
-	_ = s.kernel.Processes.Put(number, row) // from now on no more events
+	// From now on no more events. It may have ended meanwhile: a row made again would
+	// be that of the next process with its number.
+	_ = s.kernel.Processes.Update(number, row, ebpf.UpdateExist)
 	if p := s.accounts.processes[pid]; p != nil {
 		s.accounts.giveUp(p, time.Now().UnixNano(), model.Doubt{Kind: model.TooFast, Count: int(rate)})
 	}
