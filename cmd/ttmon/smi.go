@@ -149,7 +149,7 @@ func sectionNames() string {
 
 func (s *smi) run() error {
 	if s.reset || slices.Contains(s.resetting[:], true) {
-		return exit.With(exit.Unsupported, "ttmon never changes a board: reset it with Tenstorrent's own tt-smi -r (pip install tt-smi)")
+		return exit.With(exit.Unsupported, "ttmon never changes a board: %s", howToReset())
 	}
 	if s.columns != "" {
 		return exit.With(exit.Unsupported, "--columns is not supported: the table fits the terminal; -c prints a narrower one, -L one line per device")
@@ -227,7 +227,7 @@ func (s *smi) interval() (time.Duration, error) {
 	case len(given) > 1:
 		return 0, exit.Usage("%s and %s cannot be used together", given[0], given[1])
 	case len(given) == 1 && d < 10*time.Millisecond && given[0] == "--refresh": // or was it meant as tt-smi's -r 0?
-		return 0, exit.Usage("-r %d: milliseconds between updates, at least 10 (ttmon does not reset boards: use Tenstorrent's tt-smi -r)", s.refresh)
+		return 0, exit.Usage("-r %d: milliseconds between updates, at least 10 (ttmon does not reset boards: %s)", s.refresh, howToReset())
 	case len(given) == 1 && d < 10*time.Millisecond:
 		return 0, exit.Usage("%s: %v is too short, at least 10 ms", given[0], d)
 	case len(given) == 0 && s.watch:

@@ -9,8 +9,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/nearest"
+	"github.com/ttmon/ttmon/internal/source/setup"
+	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // strict makes every command answer a wrong flag, argument or subcommand with
@@ -116,9 +119,17 @@ func unknownFlag(cmd *cobra.Command, flag string) error {
 
 func missingValue(cmd *cobra.Command, flag string) error {
 	if flag == "-r" && cmd.Name() == "smi" { // the official tool's reset has no value
-		return exit.Usage("flag -r needs a value, milliseconds between updates (ttmon does not reset boards: use Tenstorrent's tt-smi -r)")
+		return exit.Usage("flag -r needs a value, milliseconds between updates (ttmon does not reset boards: %s)", howToReset())
 	}
 	return exit.Usage("flag %s needs a value: see %s --help", flag, cmd.CommandPath())
+}
+
+// howToReset is where to go with the wish to reset a board, which ttmon does not do.
+func howToReset() string {
+	if at := setup.Broker(hostfs.Root{}); at != "" {
+		return "resets are " + words.BrokerResets(at)
+	}
+	return "stop the programs that use it (ttmon pmon -c 1), then use Tenstorrent's " + words.ResetCommand
 }
 
 // elsewhere are commands of other tools, and what to use instead.
@@ -127,7 +138,7 @@ var elsewhere = lazy.Value[map[string]string]{New: func() map[string]string {
 		"ps": "ttmon pmon -c 1 lists the programs that use devices", "who": "ttmon pmon -c 1 lists the programs that use devices",
 		"list": "ttmon smi -L lists the devices", "nvlink": "ttmon topo --links shows the Ethernet links between chips",
 		"stats": "ttmon dmon prints a line per device every second", "health": "ttmon doctor checks the host, ttmon check is for Nagios",
-		"discovery": "ttmon smi -L lists the devices", "reset": "ttmon never changes a board; Tenstorrent's own tt-smi -r resets it",
+		"discovery": "ttmon smi -L lists the devices", "reset": "ttmon never changes a board: " + howToReset(),
 		"clocks": "ttmon smi -q -d CLOCK shows the clocks", "pci": "ttmon smi -q -d PCIE shows the links",
 		"mig": "devices have no partitions; ttmon smi -L lists them", "vgpu": "devices have no partitions; ttmon smi -L lists them",
 	}

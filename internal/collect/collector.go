@@ -14,6 +14,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/source/kmd"
+	"github.com/ttmon/ttmon/internal/source/setup"
 	"github.com/ttmon/ttmon/internal/source/shm"
 	"github.com/ttmon/ttmon/internal/source/track"
 	"github.com/ttmon/ttmon/internal/source/umd"
@@ -203,6 +204,7 @@ func (c *Collector) Collect(ctx context.Context) *model.Snapshot {
 	s.Host.DriverLoaded = sweep.Loaded
 	s.Host.DriverVersion = sweep.Driver
 	s.Host.Unbound = sweep.Unbound
+	s.Host.Broker = setup.Broker(c.root)
 	c.processes.Machine(&s.Host, s.Time)
 	s.Devices = make([]model.Device, len(sweep.Found))
 	for i := range sweep.Found {

@@ -17,8 +17,8 @@ func TestOf(t *testing.T) {
 		{nil, "False", "DevicesWork", "0 devices, none hung or lost"},
 		{[]model.State{model.StateOK}, "False", "DevicesWork", "1 device, not hung or lost"},
 		{[]model.State{model.StateResetting, model.StateUnknown}, "False", "DevicesWork", "2 devices, none hung or lost"},
-		{[]model.State{model.StateOK, model.StateHung}, "True", "DeviceHung", "device 1 (b): hung → tt-smi -r 1"},
-		{[]model.State{model.StateLost, model.StateHung}, "True", "DeviceLost", "device 0 (a): lost → check power and seating, reboot; see dmesg; device 1 (b): hung → tt-smi -r 1"},
+		{[]model.State{model.StateOK, model.StateHung}, "True", "DeviceHung", "device 1 (b): hung → tt-smi -r /dev/tenstorrent/1"},
+		{[]model.State{model.StateLost, model.StateHung}, "True", "DeviceLost", "device 0 (a): lost → check power and seating, reboot; see dmesg; device 1 (b): hung → tt-smi -r /dev/tenstorrent/1"},
 	} {
 		t.Run(fmt.Sprint(c.states), func(t *testing.T) {
 			s := &model.Snapshot{}

@@ -53,6 +53,9 @@ type Host struct {
 	// told, whose processes are not visible from here: a driver before 2.5
 	// only says how many there are.
 	HiddenFDs int
+	// Broker is the directory of Tenstorrent's device broker, which starts jobs
+	// and resets devices by itself; empty where there is none.
+	Broker string
 
 	CPU                     Reading[float64] // percent of all cores between two samples
 	Load                    Reading[float64] // average of the last minute

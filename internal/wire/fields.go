@@ -54,6 +54,7 @@ func host(a archive, h *model.Host) {
 	reading(a, "driver_version", &h.DriverVersion)
 	strings(a, "unbound", &h.Unbound)
 	field(a, "hidden_fds", &h.HiddenFDs)
+	optional(a, "broker", &h.Broker)
 	reading(a, "cpu_percent", &h.CPU)
 	reading(a, "load", &h.Load)
 	size(a, "memory_used_bytes", &h.MemoryUsed)

@@ -62,7 +62,7 @@ func TestCondition(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := node.Status.Conditions[0]
-	if got.Type != "TenstorrentProblem" || got.Status != core.ConditionTrue || got.Reason != "DeviceHung" || got.Message != "device 1 (0000:02:00.0): hung → tt-smi -r 1" || got.LastHeartbeatTime.IsZero() {
+	if got.Type != "TenstorrentProblem" || got.Status != core.ConditionTrue || got.Reason != "DeviceHung" || got.Message != "device 1 (0000:02:00.0): hung → tt-smi -r /dev/tenstorrent/1" || got.LastHeartbeatTime.IsZero() {
 		t.Errorf("%+v", got)
 	}
 	snap.Devices = snap.Devices[:1]

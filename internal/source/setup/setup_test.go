@@ -91,3 +91,17 @@ func TestNothing(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestBroker(t *testing.T) {
+	for want, files := range map[string]map[string]string{
+		"":                          {"/run/other": ""},
+		"/run/tt-device-broker":     {"/run/tt-device-broker/broker.sock": ""},
+		"/var/lib/tt-device-broker": {"/var/lib/tt-device-broker/health/fsm.json": ""},
+	} {
+		t.Run(want, func(t *testing.T) {
+			if got := Broker(plant(t, files)); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
+	}
+}

@@ -28,7 +28,7 @@ func (e *examiner) onChip() {
 		case model.TelemetryStalled:
 			e.add(Finding{
 				Area: Firmware, Level: Warning, Code: "telemetry_stalled", Devices: []int{d.Index}, Text: words.Telemetry(t),
-				Do: "reset the chip with tt-smi -r when its job has ended; ttmond reads it again after that",
+				Do: words.Reset(e.Snapshot, []int{d.Index}) + "; ttmond reads it again after a reset",
 			})
 		default:
 			why := words.Telemetry(t)

@@ -73,7 +73,7 @@ func TestCheck(t *testing.T) {
 			nagios.Check{},
 			[]model.Device{device(0, 40), hung},
 			nagios.Critical,
-			"TTMON CRITICAL - device 1: hung → tt-smi -r 1 | 'dev0_temperature_asic'=40 'dev1_temperature_asic'=50\n",
+			"TTMON CRITICAL - device 1: hung → tt-smi -r /dev/tenstorrent/1 | 'dev0_temperature_asic'=40 'dev1_temperature_asic'=50\n",
 		},
 		{
 			"hung, and that is known",

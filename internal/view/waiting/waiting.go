@@ -6,6 +6,7 @@ package waiting
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -278,13 +279,25 @@ func (x *printer) verdict() {
 	}
 }
 
+// devices are those whose reset would reach all that the process waits for.
+func (x *printer) devices() []int {
+	var list []int
+	for _, u := range x.p.Devices {
+		if u.Device != model.NoDevice && !slices.Contains(list, u.Device) {
+			list = append(list, u.Device)
+		}
+	}
+	return list
+}
+
 func (x *printer) conclusion() []string {
 	silent, need := words.Duration(x.w.Silence), words.Duration(x.w.Need)
 	switch x.w.Verdict {
 	case assess.WaitStuck:
 		return []string{
 			"nothing has completed for " + silent + ", which is more than " + need + " (" + x.rule() + "), while the host waits" + x.resting() + ": a suspicion, not a proof",
-			"next: tt-triage or a stack of the process (py-spy dump --pid " + strconv.Itoa(x.p.PID) + ", gdb) shows where it waits; end the process before a reset (tt-smi -r)",
+			"next: tt-triage or a stack of the process (py-spy dump --pid " + strconv.Itoa(x.p.PID) + ", gdb) shows where it waits",
+			"where only a reset helps: " + words.Reset(x.s, x.devices()),
 		}
 	case assess.WaitNotWatched:
 		return []string{"its waits are not known: " + x.p.Work.HostCause.Why()}

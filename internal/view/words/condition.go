@@ -254,15 +254,11 @@ func Program(p *model.Process) string {
 
 // Remedy says what to do about a condition of some devices.
 func Remedy(s *model.Snapshot, c *model.Condition, devices []int) string {
-	list := indexList(devices)
 	switch c.Remedy {
 	case model.RemedyReset:
-		if len(assess.Affected(s, c)) > 0 {
-			return "end its processes, then tt-smi -r " + list
-		}
-		return "tt-smi -r " + list
+		return Reset(s, devices)
 	case model.RemedyResetAgain:
-		return "wait; if it lasts, tt-smi -r " + list
+		return "wait; if it lasts: " + Reset(s, devices)
 	case model.RemedyPower:
 		return "check power and seating, reboot; see dmesg"
 	case model.RemedyLoadDriver:
@@ -279,11 +275,14 @@ func Remedy(s *model.Snapshot, c *model.Condition, devices []int) string {
 	case model.RemedyReseat:
 		return "reseat the board, check the slot"
 	case model.RemedyLink:
+		if broker(s) != "" {
+			return "check the cable; ttmon topo --links"
+		}
 		return "reset both ends, check the cable; ttmon topo --links"
 	case model.RemedyClockCap:
 		return "software has limited the clock"
 	case model.RemedyBoard:
-		return "tt-smi -r " + list + "; if it lasts, replace the board"
+		return Reset(s, devices) + "; if it lasts, replace the board"
 	case model.RemedyFree:
 		return "ttmon mem"
 	case model.RemedyStale:
@@ -292,15 +291,6 @@ func Remedy(s *model.Snapshot, c *model.Condition, devices []int) string {
 		return "ttmon why " + strconv.Itoa(c.Process.PID)
 	}
 	return ""
-}
-
-// indexList writes indexes as tt-smi takes them: "0,1,2".
-func indexList(devices []int) string {
-	var parts []string
-	for _, i := range devices {
-		parts = append(parts, strconv.Itoa(i))
-	}
-	return strings.Join(parts, ",")
 }
 
 // traysOf names the trays of devices: "tray 2", "trays 1-3".

@@ -31,16 +31,16 @@ func TestNoticesOfOneDevice(t *testing.T) {
 		{"healthy", func(*model.Snapshot, *model.Device) {}, ""},
 		{"hung with its heartbeat", func(_ *model.Snapshot, d *model.Device) {
 			d.State, d.HeartbeatAge = model.StateHung, model.Value(41.2)
-		}, "device 0: hung → tt-smi -r 0"},
+		}, "device 0: hung → tt-smi -r /dev/tenstorrent/0"},
 		{"hung for a reason", func(_ *model.Snapshot, d *model.Device) {
 			d.State, d.StateReason, d.HeartbeatAge = model.StateHung, model.StateReason{Cause: model.HeartbeatStopped}, model.Value(41.2)
-		}, "device 0: hung for 41 s: firmware heartbeat stopped → tt-smi -r 0"},
+		}, "device 0: hung for 41 s: firmware heartbeat stopped → tt-smi -r /dev/tenstorrent/0"},
 		{"lost", func(_ *model.Snapshot, d *model.Device) {
 			d.State, d.ReadAt = model.StateLost, now.Add(-5*time.Minute)
 		}, "device 0: lost → check power and seating, reboot; see dmesg"},
 		{"resetting, never read", func(_ *model.Snapshot, d *model.Device) {
 			d.State, d.ReadAt = model.StateResetting, time.Time{}
-		}, "device 0: resetting → wait; if it lasts, tt-smi -r 0"},
+		}, "device 0: resetting → wait; if it lasts: tt-smi -r /dev/tenstorrent/0"},
 		{"narrow link", func(_ *model.Snapshot, d *model.Device) {
 			d.PCIe.Width, d.PCIe.Degraded = model.Value(8), model.Value(true)
 		}, "device 0: slow link: Gen5 x8 instead of Gen5 x16 → reseat the board, check the slot"},
@@ -210,7 +210,7 @@ func TestNoticesMergeAndSort(t *testing.T) {
 		got = append(got, n.String())
 	}
 	want := []string{
-		"device 7: hung: reading tt_aiclk has not returned: a reset is under way, or the chip hangs → tt-smi -r 7",
+		"device 7: hung: reading tt_aiclk has not returned: a reset is under way, or the chip hangs → tt-smi -r /dev/tenstorrent/7",
 		"devices 0-31: memory of other users is hidden; start ttmond, or run as root",
 		"the p150a devices run different firmware: 19.4.0.0 on 0-6, 8-31; 19.7.0.0 on 7",
 	}

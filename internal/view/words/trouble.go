@@ -140,7 +140,11 @@ func (t *Trouble) rest(line string, width int) string {
 	if t.Remedy != "" {
 		remedy = "  → " + t.Remedy
 	}
-	for _, tail := range []string{affected + remedy, remedy} {
+	brief := ""
+	if len(t.Devices) > 0 && remedy != "" { // where the remedy is in full
+		brief = "  → ttmon smi -q -i " + t.Name
+	}
+	for _, tail := range []string{affected + remedy, remedy, brief} {
 		if whole := strings.TrimRight(line+tail, " "); width == 0 || Width(whole) <= width {
 			return whole
 		}

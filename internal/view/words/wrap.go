@@ -3,7 +3,8 @@ package words
 import "strings"
 
 // Wrap breaks text at blanks into lines of at most width cells, though not
-// between a number and its unit. A word that is longer than a line stands alone on
+// between a number and its unit, nor within a command that resets devices: its
+// first half alone would reset them all. A word that is longer than a line stands alone on
 // its own, uncut.
 func Wrap(text string, width int) []string {
 	var lines []string
@@ -34,7 +35,8 @@ func Wrap(text string, width int) []string {
 func unbroken(text string) []string {
 	var list []string
 	for word := range strings.FieldsSeq(text) {
-		if n := len(list); n > 0 && isUnit(strings.TrimRight(word, ".,;:)")) && endsInDigit(list[n-1]) {
+		n := len(list)
+		if n > 0 && (isUnit(strings.TrimRight(word, ".,;:)")) && endsInDigit(list[n-1]) || list[n-1] == "tt-smi" || strings.HasPrefix(list[n-1], "tt-smi ") && strings.HasPrefix(word, nodePath)) {
 			list[n-1] += " " + word
 			continue
 		}
