@@ -41,12 +41,57 @@ func Install() (*Library, error) {
 	}
 	sum := sha256.Sum256(library)
 	name := fmt.Sprintf("libttmon-%x.so", sum[:8])
-	if dir, err := os.UserCacheDir(); err == nil && loadable(dir) {
-		if path, err := ensureCached(filepath.Join(dir, "ttmon"), name); err == nil {
-			return &Library{Path: path}, nil
+	if dir, err := os.UserCacheDir(); err == nil {
+		if dir, ok := trusted(filepath.Join(dir, "ttmon")); ok && loadable(dir) {
+			if path, err := ensureCached(dir, name); err == nil {
+				return &Library{Path: path}, nil
+			}
 		}
 	}
 	return Temporary()
+}
+
+// trusted returns dir without links, and reports whether no user but us and root
+// could put another file into it, or lead us elsewhere: root with another user's
+// HOME (sudo -E) would load what that user puts there. Directories that do not
+// exist yet will be ours.
+func trusted(dir string) (string, bool) {
+	there, missing := filepath.Clean(dir), ""
+	for there != "/" && there != "." && !exists(there) {
+		there, missing = filepath.Dir(there), filepath.Join(filepath.Base(there), missing)
+	}
+	real, err := filepath.EvalSymlinks(there)
+	if err != nil || !filepath.IsAbs(real) || !oursAlone(there) || !oursAlone(real) {
+		return "", false
+	}
+	return filepath.Join(real, missing), true
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// oursAlone reports whether a path and all directories above it are root's or ours,
+// and no other user may change them.
+func oursAlone(path string) bool {
+	for ; ; path = filepath.Dir(path) {
+		var st unix.Stat_t
+		if unix.Lstat(path, &st) != nil || st.Uid != 0 && st.Uid != uint32(os.Geteuid()) {
+			return false
+		}
+		others := uint32(0o022)
+		if os.Geteuid() != 0 && st.Gid == uint32(os.Getegid()) { // a group for each user, and a umask of 002
+			others = 0o002
+		}
+		isLink := st.Mode&unix.S_IFMT == unix.S_IFLNK                    // its mode says nothing
+		if !isLink && st.Mode&others != 0 && st.Mode&unix.S_ISVTX == 0 { // with the sticky bit what is ours stays in its place
+			return false
+		}
+		if path == "/" {
+			return true
+		}
+	}
 }
 
 // loadable reports whether LD_PRELOAD can name a file below dir: it has no way to

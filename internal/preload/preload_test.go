@@ -154,3 +154,56 @@ func TestLibrariesNeedOnlyC(t *testing.T) {
 		})
 	}
 }
+
+// TestOthersDirectories: a directory in which another user could put a file of
+// theirs in the library's place is not used, and nothing is written there.
+func TestOthersDirectories(t *testing.T) {
+	hermetic.NeedOtherUsers(t)
+	for name, prepare := range map[string]func(t *testing.T, home string){
+		"home of another":     func(t *testing.T, home string) { give(t, home) },
+		"open to a group":     func(t *testing.T, home string) { open(t, home, 0o775) },
+		"open to all":         func(t *testing.T, home string) { open(t, home, 0o777) },
+		"a link there":        func(t *testing.T, home string) { link(t, home); give(t, home) },
+		"another user's link": func(t *testing.T, home string) { give(t, link(t, home)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			home := t.TempDir()
+			prepare(t, home)
+			t.Setenv("XDG_CACHE_HOME", filepath.Join(home, ".cache"))
+			l, err := Install()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			if l.Lasting() {
+				t.Errorf("the library is at %s", l.Path)
+			}
+			if _, err := os.Stat(home + "/.cache/ttmon"); err == nil {
+				t.Error("a directory was made there")
+			}
+		})
+	}
+}
+
+func give(t *testing.T, home string) {
+	t.Helper()
+	if err := os.Lchown(home, 1000, 1000); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func open(t *testing.T, home string, mode os.FileMode) {
+	t.Helper()
+	if err := os.Chmod(home, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// link makes the cache of a home a link to a directory of root's.
+func link(t *testing.T, home string) string {
+	t.Helper()
+	if err := os.Symlink(t.TempDir(), home+"/.cache"); err != nil {
+		t.Fatal(err)
+	}
+	return home + "/.cache"
+}
