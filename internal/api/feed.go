@@ -65,6 +65,7 @@ const maxViews = 16
 // encode returns the snapshot as one viewer may see it, in JSON. It is done
 // once for all who see the same.
 func (t *tick) encode(v viewpoint) []byte {
+	v = v.on(t.snap)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b, ok := t.encoded[v]

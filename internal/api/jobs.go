@@ -1,6 +1,7 @@
 package api
 
 import (
+	"slices"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/jobs"
@@ -28,12 +29,21 @@ func (s pastCalls) jobsOf(w unixhttp.Writer, r *unixhttp.Request) {
 			return
 		}
 	}
+	for i := range list {
+		v.ofRun(&list[i])
+	}
+	book := slices.Clone(s.Memory.Jobs(jobs.Query{Since: q.Since}))
+	for i := range book {
+		if j := &book[i]; j.Kind == jobs.Slurm && v.withholds(model.Value(j.UID)) {
+			j.Name = ""
+		}
+	}
 	snap := s.opt.Feed.Latest()
 	out := jobs.Answer{Schema: jobs.Schema, Time: time.Now().UTC(), Jobs: []jobs.Account{}}
 	if snap != nil {
 		out.Time = snap.Time.UTC()
 	}
-	for _, j := range jobs.Find(s.Memory.Jobs(jobs.Query{Since: q.Since}), list, &q) {
+	for _, j := range jobs.Find(book, list, &q) {
 		out.Jobs = append(out.Jobs, j.Now(snap))
 	}
 	runwords.PresentJobs(out.Jobs)

@@ -22,6 +22,7 @@ type pageEvents struct {
 // events returns the events of a snapshot. They are made and packed once for all
 // viewers who see the same.
 func (t *tick) events(v viewpoint, packed bool) []byte {
+	v = v.on(t.snap)
 	body := t.encode(v)
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -115,6 +115,7 @@ func (s *Server) asked(w unixhttp.Writer, r *unixhttp.Request) *model.Snapshot {
 		if snap, ok = s.pastSnapshot(w, at); !ok {
 			return nil
 		}
+		return v.ofPast(snap)
 	}
 	if snap == nil {
 		fail(w, unixhttp.StatusServiceUnavailable, "there is no snapshot yet; try again")

@@ -170,13 +170,13 @@ func (s pastCalls) past(w unixhttp.Writer, r *unixhttp.Request) {
 		fail(w, unixhttp.StatusNotFound, "%v", err)
 		return
 	}
-	if v := s.viewpoint(r); v.level > 0 {
+	if v := s.viewpoint(r); v != (viewpoint{}) {
 		snap, err := wire.Decode(body)
 		if err != nil {
 			fail(w, unixhttp.StatusInternalServerError, "reading the snapshot of %s: %v", at, err)
 			return
 		}
-		body = wire.Append(nil, v.filter(snap))
+		body = wire.Append(nil, v.ofPast(snap))
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(body)

@@ -21,7 +21,7 @@ func (s pastCalls) runsOf(w unixhttp.Writer, r *unixhttp.Request) {
 	}
 	v := s.viewpoint(r)
 	hides := func(uid int) bool { return v.hides(model.Value(uid)) }
-	q.Visible = func(uid int) bool { return !hides(uid) }
+	q.Visible, q.Show = func(uid int) bool { return !hides(uid) }, v.ofRun
 	list, more, err := s.Memory.Runs(q)
 	if err != nil {
 		fail(w, unixhttp.StatusInternalServerError, "%v", err)
@@ -35,6 +35,9 @@ func (s pastCalls) runsOf(w unixhttp.Writer, r *unixhttp.Request) {
 		for i := range out.Runs {
 			s.addRunLines(r, &out.Runs[i])
 		}
+	}
+	for i := range out.Runs {
+		v.ofRun(&out.Runs[i])
 	}
 	present(out.Runs, hides)
 	if len(q.Names) > 0 && len(out.Runs) <= maxWhole {
@@ -56,6 +59,21 @@ func (s *Server) addRunLines(r *unixhttp.Request, run *runs.Run) {
 		why = runs.OtherUser
 	}
 	run.AddLines(s.findLines(r), why)
+}
+
+// ofRun leaves out of a run what the viewer may not see of another user's.
+func (v viewpoint) ofRun(run *runs.Run) {
+	if !v.withholds(model.Value(run.UID)) {
+		return
+	}
+	run.SSH, run.Dir = "", ""
+	if run.Job != nil && run.Job.Kind == runs.JobSlurm {
+		job := *run.Job
+		job.Name, run.Job = "", &job
+	}
+	if v.anonymous() {
+		run.Command = ""
+	}
 }
 
 // present completes runs with words, and leaves out what the viewer may not see.
@@ -116,6 +134,9 @@ func (s pastCalls) compareRuns(w unixhttp.Writer, r *unixhttp.Request) {
 	}
 	s.addLines(r, before)
 	s.addLines(r, after)
+	if v.anonymous() {
+		before.Command, after.Command = "", ""
+	}
 	c := compare.Compare(before, after)
 	runwords.Complete(c)
 	answer(w, unixhttp.StatusOK, c)

@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"math"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -43,6 +44,9 @@ func (s *Server) health(w unixhttp.Writer, r *unixhttp.Request) {
 	}
 	if v := s.viewpoint(r); v.level > 0 {
 		hideUsers(h.Budgets, v.uid)
+	}
+	if !callerOf(r).sees() {
+		hideLibraries(&h)
 	}
 	status := unixhttp.StatusOK
 	if len(h.Problems) > 0 {
@@ -94,6 +98,20 @@ func hideUsers(budgets []budget.State, uid int) {
 	for i := range budgets {
 		budgets[i].Users = slices.DeleteFunc(budgets[i].Users, func(u budget.User) bool { return u.UID != uid })
 	}
+}
+
+// hideLibraries leaves of the paths of libraries their last part: root found them in
+// the memory maps of processes, which are not for other users.
+func hideLibraries(h *Health) {
+	if h.Uprobe == nil {
+		return
+	}
+	libraries := slices.Clone(h.Uprobe.Libraries)
+	for i := range libraries {
+		libraries[i].Path = filepath.Base(libraries[i].Path)
+	}
+	watch := *h.Uprobe
+	watch.Libraries, h.Uprobe = libraries, &watch
 }
 
 // reload has the configuration read again.

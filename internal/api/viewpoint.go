@@ -59,7 +59,9 @@ func hidingLevel(word string) int {
 // viewpoint is what decides what a caller may see.
 type viewpoint struct {
 	level int // of hiding that applies to the caller
-	uid   int // whose own processes it sees; 0 where level is 0
+	uid   int // whose own processes it sees in full; -1: no user's, 0 where it sees everything
+	// own: what was read by root's rights is shown of the caller's own processes only.
+	own bool
 }
 
 // caller is the user behind a request.
@@ -99,13 +101,46 @@ func (h Hiding) viewpoint(c caller) viewpoint {
 		h = Hiding{Level: c.level, GID: -1}
 	}
 	if h.Level == 0 || c.exists && c.uid == 0 || h.GID >= 0 && slices.Contains(c.gids, h.GID) {
+		h.Level = 0
+	}
+	if h.Level == 0 && c.sees() {
 		return viewpoint{}
 	}
-	if !c.exists {
-		c.uid = -1
-	}
-	return viewpoint{h.Level, c.uid}
+	return viewpoint{level: h.Level, uid: c.user(), own: !c.sees()}
 }
+
+// withholds reports whether what was read by root's rights of a process of a user
+// is not for the viewer.
+func (v viewpoint) withholds(uid model.Reading[int]) bool {
+	owner, known := uid.Get()
+	return v.own && (!known || owner != v.uid)
+}
+
+// anonymous reports whether the viewer is no known user of the host.
+func (v viewpoint) anonymous() bool { return v.own && v.uid == -1 }
+
+// on is the viewpoint without a user who has no process in a snapshot, and so sees
+// what any other sees: the snapshot is encoded once for all of them.
+func (v viewpoint) on(s *model.Snapshot) viewpoint {
+	if v.own && !slices.ContainsFunc(s.Processes, func(p model.Process) bool { return !v.withholds(p.UID) }) {
+		v.uid = -1
+	}
+	return v
+}
+
+// ofPast is filter for a snapshot that is not the present one: without the
+// arguments of programs that may have ended long ago, if the viewer is no user.
+func (v viewpoint) ofPast(s *model.Snapshot) *model.Snapshot {
+	s = v.filter(s)
+	if v.anonymous() { // filter has made a copy
+		for i := range s.Processes {
+			s.Processes[i].Cmdline = model.Missing[string](model.Denied, unnamedWhy)
+		}
+	}
+	return s
+}
+
+const unnamedWhy = "command lines of the past are for users of the host: sign in with ttmon web"
 
 // hides reports whether a process of a user is hidden from the viewer.
 func (v viewpoint) hides(uid model.Reading[int]) bool {
@@ -118,15 +153,22 @@ const hiddenWhy = "this host hides other users' processes (hidepid)"
 // filter returns the snapshot as the viewer may see it; s itself if that is
 // everything.
 func (v viewpoint) filter(s *model.Snapshot) *model.Snapshot {
-	if v.level == 0 {
+	if v == (viewpoint{}) {
 		return s
 	}
 	t := *s
 	t.Processes = slices.Clone(s.Processes)
 	for i := range t.Processes {
-		if p := &t.Processes[i]; v.hides(p.UID) {
+		p := &t.Processes[i]
+		if v.withholds(p.UID) {
+			p.Reach.JobName, p.Reach.SSH, p.Reach.Dir = "", "", ""
+		}
+		if v.hides(p.UID) {
 			v.conceal(p)
 		}
+	}
+	if v.level == 0 {
+		return &t
 	}
 	t.Devices = slices.Clone(s.Devices)
 	for i := range t.Devices {

@@ -59,12 +59,12 @@ func TestViewpoint(t *testing.T) {
 		c    caller
 		want viewpoint
 	}{
-		"nothing hidden": {Hiding{0, -1}, alice, viewpoint{}},
-		"hidden":         {Hiding{2, -1}, alice, viewpoint{2, 1000}},
+		"nothing hidden": {Hiding{0, -1}, alice, viewpoint{0, 1000, true}},
+		"hidden":         {Hiding{2, -1}, alice, viewpoint{2, 1000, true}},
 		"root":           {Hiding{2, -1}, root, viewpoint{}},
-		"in the group":   {Hiding{2, 27}, alice, viewpoint{}},
-		"not in it":      {Hiding{1, 28}, alice, viewpoint{1, 1000}},
-		"user unknown":   {Hiding{1, 0}, caller{}, viewpoint{1, -1}},
+		"in the group":   {Hiding{2, 27}, alice, viewpoint{0, 1000, true}},
+		"not in it":      {Hiding{1, 28}, alice, viewpoint{1, 1000, true}},
+		"user unknown":   {Hiding{1, 0}, caller{}, viewpoint{1, -1, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := c.h.viewpoint(c.c); got != c.want {
@@ -86,7 +86,7 @@ func TestFilter(t *testing.T) {
 	s.StaleSlots = []model.StaleSlot{{Name: "x"}}
 	before := wire.Append(nil, s)
 
-	got := viewpoint{1, 1000}.filter(s)
+	got := viewpoint{1, 1000, true}.filter(s)
 	p := got.Processes[0]
 	if p.Cmdline.Status != model.Denied || p.Name.Known() || p.SlurmJob != "" || p.UID.V != 0 || !p.UID.Known() || got.StaleSlots[0].Name != "" {
 		t.Errorf("root's process for another user: %+v", p)
@@ -97,13 +97,13 @@ func TestFilter(t *testing.T) {
 	if out := wire.Append(nil, got); bytes.Contains(out, []byte("secret")) || p.Condition != "" {
 		t.Errorf("what /proc hides is in %s", out)
 	}
-	if out := wire.Append(nil, viewpoint{2, 1000}.filter(s)); bytes.Contains(out, []byte("4711,")) || bytes.Contains(out, []byte("uid 4711")) {
+	if out := wire.Append(nil, viewpoint{2, 1000, true}.filter(s)); bytes.Contains(out, []byte("4711,")) || bytes.Contains(out, []byte("uid 4711")) {
 		t.Errorf("hidepid=2: whose a process is, is in %s", out)
 	}
 	if diff := cmp.Diff(s.Processes[1], got.Processes[1]); diff != "" {
 		t.Errorf("the user's own process (-want +got):\n%s", diff)
 	}
-	if p := (viewpoint{2, 1000}).filter(s).Processes[0]; p.UID.Known() || p.User.Known() {
+	if p := (viewpoint{2, 1000, true}).filter(s).Processes[0]; p.UID.Known() || p.User.Known() {
 		t.Errorf("hidepid=2: %+v", p)
 	}
 	if (viewpoint{}).filter(s) != s {

@@ -4,45 +4,50 @@ import "time"
 
 // Process is a process that uses a device. Its identity is (PID, StartTicks):
 // pids are reused.
+//
+// The tag see says to whom a daemon shows a field: "all" to every client, "proc" to
+// those to whom /proc shows it (with hidepid, its user), "owner" to root and its user
+// only, since it was read by root's rights. A test of internal/api checks that
+// every field says so, and that it holds.
 type Process struct {
-	PID        int
-	StartTicks uint64    // field 22 of /proc/<pid>/stat: clock ticks after boot
-	StartTime  time.Time // zero if unknown
-	PPID       int
-	State      ProcessState
-	Condition  ProcessCondition
+	PID        int              `see:"all"`
+	StartTicks uint64           `see:"all"` // field 22 of /proc/<pid>/stat: clock ticks after boot
+	StartTime  time.Time        `see:"all"` // zero if unknown
+	PPID       int              `see:"proc"`
+	State      ProcessState     `see:"all"`
+	Condition  ProcessCondition `see:"proc"`
 
-	UID     Reading[int]
-	User    Reading[string]  // name, or the number where no name is known
-	Name    Reading[string]  // comm; raw bytes, escaped by the views
-	Cmdline Reading[string]  // arguments joined by blanks; raw, escaped by the views
-	CPU     Reading[float64] // percent of one core between two samples
-	RSS     Reading[uint64]
-	Threads Reading[int]
+	UID     Reading[int]     `see:"proc"`
+	User    Reading[string]  `see:"proc"` // name, or the number where no name is known
+	Name    Reading[string]  `see:"proc"` // comm; raw bytes, escaped by the views
+	Cmdline Reading[string]  `see:"proc"` // arguments joined by blanks; raw, escaped by the views
+	CPU     Reading[float64] `see:"proc"` // percent of one core between two samples
+	RSS     Reading[uint64]  `see:"proc"`
+	Threads Reading[int]     `see:"proc"`
 
-	Container   Container
-	SlurmJob    string    // job id; empty: in none
-	SlurmStep   string    // its step: a number, batch, extern, interactive; empty where that is not known
-	SlurmFrom   JobSource // who says so
-	SystemdUnit string
-	Reach       Reach
+	Container   Container `see:"proc"`
+	SlurmJob    string    `see:"proc"` // job id; empty: in none
+	SlurmStep   string    `see:"proc"` // its step: a number, batch, extern, interactive; empty where that is not known
+	SlurmFrom   JobSource `see:"proc"` // who says so
+	SystemdUnit string    `see:"proc"`
+	Reach       Reach     `see:"fields"`
 
-	Release Reading[string] // tt-metal/ttnn release it runs
-	Doubts  []Doubt         // about all of its figures
-	Devices []DeviceUse     // by device index
-	Work    ProcessWork
+	Release Reading[string] `see:"proc"` // tt-metal/ttnn release it runs
+	Doubts  []Doubt         `see:"proc"` // about all of its figures
+	Devices []DeviceUse     `see:"all"`  // by device index
+	Work    ProcessWork     `see:"all"`
 	// Failures is nil where its requests for memory are not watched.
-	Failures *Failures
+	Failures *Failures `see:"proc"`
 }
 
 // Reach is how to reach the user who runs a process. What is empty is not known, or may
 // not be read. All of it is raw: users choose it.
 type Reach struct {
-	FullName string // of the user, as the host's /etc/passwd has it
-	JobName  string // of its Slurm job
-	TTY      string // pts/3; empty: it has no terminal
-	SSH      string // the address from which its session came, as its environment has it
-	Dir      string // its working directory
+	FullName string `see:"proc"`  // of the user, as the host's /etc/passwd has it
+	JobName  string `see:"owner"` // of its Slurm job
+	TTY      string `see:"proc"`  // pts/3; empty: it has no terminal
+	SSH      string `see:"owner"` // the address from which its session came, as its environment has it
+	Dir      string `see:"owner"` // its working directory
 }
 
 // ProcessID is the identity of a process: pids are reused.

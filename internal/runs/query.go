@@ -30,6 +30,9 @@ type Query struct {
 	Limit   int // the newest so many; 0: MaxAnswer
 	// Visible reports whether the asking user may see a run; nil: all.
 	Visible func(uid int) bool
+	// Show leaves out of a copy of a run what the asking user may not see, before it
+	// is searched; nil: nothing. Else a search for a text would find out the rest.
+	Show func(*Run)
 }
 
 // MaxAnswer bounds an answer.
@@ -46,6 +49,11 @@ func (r *Run) RunName() string { return fmt.Sprintf("r%d", r.ID) }
 
 // Matches reports whether a run matches the query, except for its name.
 func (q *Query) Matches(r *Run) bool {
+	if q.Show != nil && (q.Command != "" || q.Job != "" || q.Text != "") {
+		shown := *r
+		q.Show(&shown)
+		r = &shown
+	}
 	switch {
 	case q.Visible != nil && !q.Visible(r.UID),
 		q.UID != nil && r.UID != *q.UID,
