@@ -73,12 +73,10 @@ func (w *webCmd) run() error {
 	if err != nil {
 		return err
 	}
-	if w.open {
-		if err := exec.Command("xdg-open", address).Start(); err != nil {
-			return exit.With(exit.Internal, "opening the browser: %w; the address is %s", err, address)
-		}
+	if err := w.Output("").Write([]byte(address + "\n")); err != nil || !w.open {
+		return err
 	}
-	return w.Output("").Write([]byte(address + "\n"))
+	return openBrowser(address)
 }
 
 // address returns that of the page, with a ticket unless --public.
