@@ -1,6 +1,7 @@
 package text
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/metric"
@@ -80,8 +81,15 @@ func bracketed(s model.Status) string {
 	return "[" + words.Missing(s) + "]"
 }
 
-// CSVField is a field of a line: what would break the line apart is quoted.
+// CSVField is a field of a line: what would break the line apart is quoted. A text
+// that a spreadsheet would run as a formula (users choose names of programs) begins
+// with an apostrophe, which spreadsheets read as "a text".
 func CSVField(s string) string {
+	if len(s) > 1 && strings.IndexByte("=+-@", s[0]) >= 0 {
+		if _, err := strconv.ParseFloat(s, 64); err != nil {
+			s = "'" + s
+		}
+	}
 	if !strings.ContainsAny(s, ",\"\n") {
 		return s
 	}

@@ -497,3 +497,17 @@ func TestReportWithoutMemory(t *testing.T) {
 		})
 	}
 }
+
+// TestCSVFormula: no text is a formula to a spreadsheet, and every number stays one.
+func TestCSVFormula(t *testing.T) {
+	for cell, want := range map[string]string{
+		"=HYPERLINK(1)": "'=HYPERLINK(1)", "+a": "'+a", "-a": "'-a", "@SUM(1,2)": `"'@SUM(1,2)"`,
+		"-5": "-5", "-0.5": "-0.5", "+1e3": "+1e3", "-": "-", "": "", "a=b": "a=b",
+	} {
+		t.Run(cell, func(t *testing.T) {
+			if got := text.CSVField(cell); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		})
+	}
+}
