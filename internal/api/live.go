@@ -10,6 +10,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/unixhttp"
 	"github.com/ttmon/ttmon/internal/view/pagejson"
+	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // pageEvents is a snapshot as a page receives it: two events, the snapshot and the
@@ -51,6 +52,7 @@ func (t *tick) encodeEvents(v viewpoint, body []byte) []byte {
 		panic("BUG: " + err.Error())
 	}
 	var b bytes.Buffer
+	text = wire.Harmless(text)
 	fmt.Fprintf(&b, "event: said\nid: %d\ndata: %s\n\nevent: snapshot\nid: %d\ndata: ", t.seq, text, t.seq)
 	b.Write(bytes.TrimRight(body, "\n"))
 	b.WriteString("\n\n")

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/unixhttp"
+	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // Options of a Server.
@@ -256,6 +258,7 @@ func (s *Server) handler() unixhttp.Handler {
 	mux.HandleFunc("GET /v1/openapi.json", s.openapi)
 	mux.HandleFunc("POST /v1/ticket", s.ticket)
 	mux.HandleFunc("POST /v1/session", s.session)
+	mux.HandleFunc("DELETE /v1/session", s.endSession)
 	if s.opt.Reload != nil {
 		mux.HandleFunc("POST /v1/reload", s.reload)
 	}
@@ -290,9 +293,13 @@ func answer(w unixhttp.Writer, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	e := json.NewEncoder(w)
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // the client has left
+	if err := e.Encode(v); err != nil {
+		panic("BUG: " + err.Error())
+	}
+	_, _ = w.Write(wire.Harmless(b.Bytes())) // the client has left
 }
 
 // answerList writes a JSON document with a list in it, item by item, so that
@@ -305,7 +312,7 @@ func answerList[T any](w unixhttp.Writer, head map[string]any, name string, item
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
-	_, _ = b.Write(begin[:len(begin)-1])
+	_, _ = b.Write(wire.Harmless(begin[:len(begin)-1]))
 	fmt.Fprintf(b, ",%q:[", name)
 	comma := ""
 	for item := range items {
@@ -314,7 +321,7 @@ func answerList[T any](w unixhttp.Writer, head map[string]any, name string, item
 			panic("BUG: " + err.Error())
 		}
 		_, _ = b.WriteString(comma)
-		if _, err := b.Write(text); err != nil {
+		if _, err := b.Write(wire.Harmless(text)); err != nil {
 			return // the client has left, or does not read
 		}
 		comma = ","

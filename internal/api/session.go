@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/unixhttp"
 )
 
@@ -25,6 +26,7 @@ const (
 	maxTickets      = 64 // of a user
 	maxSessions     = 64
 	maxAllSessions  = 1024
+	rootsSessions   = 64 // of those, for root
 	SessionHeader   = "X-Ttmon-Session"
 	maxSessionInput = 1 << 10
 )
@@ -47,7 +49,7 @@ func put(m *map[string]session, s session, most int, now time.Time) (secret stri
 	if *m == nil {
 		*m = map[string]session{}
 	}
-	own := 0
+	own := int64(0)
 	for key, old := range *m {
 		if now.After(old.ends) {
 			delete(*m, key)
@@ -55,7 +57,8 @@ func put(m *map[string]session, s session, most int, now time.Time) (secret stri
 			own++
 		}
 	}
-	if own >= most || len(*m) >= maxAllSessions {
+	limit := budget.Limit{PerUID: int64(most), All: maxAllSessions, Reserve: rootsSessions}
+	if !limit.Allows(s.who.uid, own, int64(len(*m)), 1) {
 		return "", false
 	}
 	secret = rand.Text()
@@ -103,21 +106,36 @@ func (s *Server) session(w unixhttp.Writer, r *unixhttp.Request) {
 	now := time.Now()
 	s.sessions.mu.Lock()
 	t, ok := s.sessions.tickets[given.Ticket]
-	delete(s.sessions.tickets, given.Ticket)
 	secret := ""
 	if s.opt.Key != "" && subtle.ConstantTimeCompare([]byte(given.Ticket), []byte(s.opt.Key)) == 1 {
 		t, ok = session{caller{uid: os.Geteuid(), exists: true}, now.Add(ticketLife)}, true
 	}
+	room := true
 	if ok = ok && now.Before(t.ends); ok {
 		t.who.remote = true
-		secret, ok = put(&s.sessions.live, session{t.who, now.Add(sessionLife)}, maxSessions, now)
+		secret, room = put(&s.sessions.live, session{t.who, now.Add(sessionLife)}, maxSessions, now)
+	}
+	if room { // else the ticket is good for another attempt
+		delete(s.sessions.tickets, given.Ticket)
 	}
 	s.sessions.mu.Unlock()
-	if !ok {
-		fail(w, unixhttp.StatusForbidden, "this ticket is not good, or not any more: ttmon web gives another")
+	switch {
+	case !ok:
+		fail(w, unixhttp.StatusForbidden, "this ticket is unknown, was used before, or has expired (it is valid for %v): ttmon web prints another", ticketLife)
+		return
+	case !room:
+		fail(w, unixhttp.StatusTooManyRequests, "too many sessions: a user has up to %d, all together %d; sign out of one, or wait until one ends (after %v)", maxSessions, maxAllSessions-rootsSessions, sessionLife)
 		return
 	}
 	answer(w, unixhttp.StatusOK, map[string]any{"schema": "ttmon.session/1", "session": secret})
+}
+
+// endSession ends the session that the call is made with.
+func (s *Server) endSession(w unixhttp.Writer, r *unixhttp.Request) {
+	s.sessions.mu.Lock()
+	delete(s.sessions.live, r.Header.Get(SessionHeader))
+	s.sessions.mu.Unlock()
+	answer(w, unixhttp.StatusOK, map[string]any{"schema": "ttmon.session/1", "session": nil})
 }
 
 // refusedInClear refuses a ticket or session that crossed a network unencrypted.

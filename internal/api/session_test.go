@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/ledger"
@@ -198,4 +199,70 @@ func TestPackedStream(t *testing.T) {
 		t.Errorf("%.300q", got)
 	}
 	http.DefaultClient.CloseIdleConnections()
+}
+
+// TestSessionsOfRoot: when users have all the sessions that they may have, root still
+// gets one, and a user learns why there is none.
+func TestSessionsOfRoot(t *testing.T) {
+	s, url := overTCP(t, nil)
+	now := time.Now()
+	for i := range maxAllSessions {
+		_, _ = put(&s.sessions.live, session{caller{uid: 1000 + i, exists: true}, now.Add(time.Hour)}, maxSessions, now)
+	}
+	ticket := func(uid int) string {
+		secret, ok := put(&s.sessions.tickets, session{caller{uid: uid, exists: true}, now.Add(time.Hour)}, maxTickets, now)
+		if !ok {
+			t.Fatal("no ticket")
+		}
+		return `{"ticket":"` + secret + `"}`
+	}
+	users := ticket(5)
+	for range 2 { // a ticket that got no session is not used up
+		if status, tree := call(t, "POST", url+"/v1/session", "", users); status != http.StatusTooManyRequests || !strings.Contains(tree["error"].(string), "too many sessions") {
+			t.Errorf("a user: status %d, %v", status, tree)
+		}
+	}
+	status, tree := call(t, "POST", url+"/v1/session", "", ticket(0))
+	token, _ := tree["session"].(string)
+	if status != http.StatusOK || token == "" {
+		t.Fatalf("root: status %d, %v", status, tree)
+	}
+	if status, _ := call(t, "DELETE", url+"/v1/session", token, ""); status != http.StatusOK {
+		t.Errorf("signing out: status %d", status)
+	}
+	if _, tree := call(t, "GET", url+"/v1/me", token, ""); tree["uid"] != nil {
+		t.Errorf("after signing out: %v", tree)
+	}
+}
+
+// TestAnswersAreHarmless: what users choose reaches no terminal as it is.
+func TestAnswersAreHarmless(t *testing.T) {
+	const name = "a\u202eb\u009bc\x7f\U000e0041"
+	s, url := overTCP(t, func(o *Options) {
+		o.Dumps = func() []Dump { return []Dump{{Text: name}} }
+	})
+	root, _ := put(&s.sessions.live, session{caller{uid: 0, exists: true}, time.Now().Add(time.Minute)}, maxSessions, time.Now())
+	r, err := http.NewRequest("GET", url+"/v1/dumps", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set(SessionHeader, root)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range string(b) {
+		if c != '\n' && !unicode.IsPrint(c) {
+			t.Errorf("%q has %q in it", b, c)
+		}
+	}
+	var tree struct{ Dumps []Dump }
+	if err := json.Unmarshal(b, &tree); err != nil || len(tree.Dumps) != 1 || tree.Dumps[0].Text != name {
+		t.Errorf("%+v, %v", tree, err)
+	}
 }

@@ -30,7 +30,7 @@ type Viewer struct {
 // live are the calls that only the process that collects can answer.
 var live = []string{
 	"GET /v1/processes", "GET /v1/processes/{pid}/buffers", "GET /v1/processes/{pid}/blocks", "GET /v1/processes/{pid}/map",
-	"GET /v1/allocations", "GET /v1/programs", "GET /v1/lines", "GET /v1/failures", "GET /v1/failures/{id}", "GET /v1/failures/{id}/page", "GET /v1/failures/{id}/file", "GET /v1/leaks", "GET /v1/stale", "GET /v1/topology", "GET /v1/dump", "GET /v1/dumps", "POST /v1/session", "GET /v1/me",
+	"GET /v1/allocations", "GET /v1/programs", "GET /v1/lines", "GET /v1/failures", "GET /v1/failures/{id}", "GET /v1/failures/{id}/page", "GET /v1/failures/{id}/file", "GET /v1/leaks", "GET /v1/stale", "GET /v1/topology", "GET /v1/dump", "GET /v1/dumps", "POST /v1/session", "DELETE /v1/session", "GET /v1/me",
 }
 
 // handedOn answers what ttmond has to answer, and the rest by h.
@@ -42,6 +42,9 @@ func (s *Server) handedOn(h unixhttp.Handler) unixhttp.Handler {
 	forward := unixhttp.HandlerFunc(func(w unixhttp.Writer, r *unixhttp.Request) {
 		if r.URL.Path == "/v1/session" && refusedInClear(w, r) {
 			return
+		}
+		if r.Method == "DELETE" {
+			s.viewers.forget(r.Header.Get(SessionHeader))
 		}
 		s.opt.Upstream().Serve(w, r)
 	})
@@ -79,6 +82,13 @@ const (
 	viewerAge  = 10 * time.Second
 	maxViewers = 1024
 )
+
+// forget has ttmond asked again about a session.
+func (v *viewers) forget(secret string) {
+	v.mu.Lock()
+	delete(v.known, secret)
+	v.mu.Unlock()
+}
 
 // of is who has a session, as ttmond says.
 func (v *viewers) of(ctx context.Context, up Upstream, secret string) caller {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 	"time"
@@ -287,6 +288,33 @@ func appendString(b []byte, s string) []byte {
 	}
 	return append(b, '"')
 }
+
+// Harmless is a JSON document in which whatever would do something to a terminal is
+// written as in appendString: for documents that encoding/json has made, which leaves
+// all but the first control characters as they are.
+func Harmless(doc []byte) []byte {
+	if !bytes.ContainsFunc(doc, isHarmful) {
+		return doc
+	}
+	out := make([]byte, 0, len(doc)+64)
+	for len(doc) > 0 {
+		r, size := utf8.DecodeRune(doc)
+		switch {
+		case !isHarmful(r):
+			out = append(out, doc[:size]...)
+		case r < 0x10000:
+			out = appendUnicode(out, uint16(r))
+		default:
+			r -= 0x10000
+			out = appendUnicode(appendUnicode(out, 0xd800|uint16(r>>10)), 0xdc00|uint16(r&0x3ff))
+		}
+		doc = doc[size:]
+	}
+	return out
+}
+
+// isHarmful: below 0x20 there is only the white space between members.
+func isHarmful(r rune) bool { return r >= 0x7f && !unicode.IsPrint(r) && r != utf8.RuneError }
 
 func appendUnicode(b []byte, v uint16) []byte {
 	return append(b, '\\', 'u', hexDigits[v>>12], hexDigits[v>>8&0xf], hexDigits[v>>4&0xf], hexDigits[v&0xf])

@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httputil"
 	"syscall"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/unixhttp"
 	"github.com/ttmon/ttmon/internal/unixhttp/nethttp"
 )
@@ -19,15 +22,21 @@ import (
 type proxy struct {
 	reverse *httputil.ReverseProxy
 	client  *http.Client
+	calls   *budget.Pool // under way
 }
+
+// calls of viewers that are handed on at a time. ttmond gives this program, as any
+// user, 64 connections; the rest are for its own calls.
+var calls = budget.Limit{PerUID: 24, All: 56, Reserve: 8}
 
 // noSession is the session of viewers who have none.
 const noSession = "none"
 
 func newProxy(t http.RoundTripper, c *http.Client) *proxy {
-	return &proxy{client: c, reverse: &httputil.ReverseProxy{
+	return &proxy{client: c, calls: budget.NewPool("proxy_calls", calls, nil), reverse: &httputil.ReverseProxy{
 		Transport:     t,
 		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0), // it has a line for each client that leaves
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", "ttmond", "ttmond"
 			// Only what the call needs: nothing of a browser's reaches root's half.
@@ -61,6 +70,15 @@ func sessionOf(r *http.Request) string {
 
 // Serve implements api.Upstream.
 func (p *proxy) Serve(w unixhttp.Writer, r *unixhttp.Request) {
+	viewer := api.UserOf(r.Context())
+	if !p.calls.Acquire(viewer, 1) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(unixhttp.StatusTooManyRequests)
+		_, _ = w.Write([]byte(`{"error":"too many calls are being answered for you, or for viewers who are not signed in; try again in a second"}` + "\n"))
+		return
+	}
+	defer p.calls.Release(viewer, 1)
 	_ = w.SetWriteDeadline(time.Time{}) // ttmond ends what takes too long
 	nethttp.Below(p.reverse).Serve(w, r)
 }
