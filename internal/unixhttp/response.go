@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ttmon/ttmon/internal/lazy"
 )
 
 // Writer makes the answer to a request.
@@ -139,7 +141,7 @@ func (w *response) putHeader() {
 		for _, value := range w.header[name] {
 			w.put(name)
 			w.put(": ")
-			w.put(lineBreaks.Replace(value))
+			w.put(lineBreaks.Get().Replace(value))
 			w.put("\r\n")
 		}
 	}
@@ -147,7 +149,7 @@ func (w *response) putHeader() {
 }
 
 // lineBreaks prevents a value from being read as further fields.
-var lineBreaks = strings.NewReplacer("\r", " ", "\n", " ")
+var lineBreaks = lazy.Value[*strings.Replacer]{New: func() *strings.Replacer { return strings.NewReplacer("\r", " ", "\n", " ") }}
 
 func (w *response) sendBody(p []byte) {
 	switch {

@@ -20,7 +20,7 @@ const (
 	StatusHTTPVersion         = 505
 )
 
-var statusText = map[int]string{
+var statusText = [...]string{
 	StatusOK:                  "OK",
 	StatusBadRequest:          "Bad Request",
 	StatusForbidden:           "Forbidden",
@@ -39,5 +39,9 @@ var statusText = map[int]string{
 
 // statusLine is how a status is written; the text is for people, and may be missing.
 func statusLine(status int) string {
-	return "HTTP/1.1 " + strconv.Itoa(status) + " " + statusText[status] + "\r\n"
+	text := ""
+	if status >= 0 && status < len(statusText) {
+		text = statusText[status]
+	}
+	return "HTTP/1.1 " + strconv.Itoa(status) + " " + text + "\r\n"
 }
