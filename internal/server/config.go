@@ -80,7 +80,7 @@ func Default(p Paths) Config {
 		Conditions: assess.Default(),
 		Collect:    daemon.NewCollect(collect.DefaultTimeout),
 		Listen:     Listen{Address: DefaultListen},
-		Metrics:    Metrics{Workloads: "auto", Compat: []string{}},
+		Metrics:    Metrics{Workloads: "auto"},
 		History:    defaultHistory(),
 		Alerts:     defaultAlerts(p.Rules),
 		Fleet:      Fleet{NodeURL: fleet.UsualPage},

@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 
 	"github.com/ttmon/ttmon/internal/daemon"
-	"github.com/ttmon/ttmon/internal/view/prom"
 )
 
 // Listen is the TCP listener: /metrics, the API, PromQL.
@@ -24,10 +23,9 @@ type Listen struct {
 
 // Metrics is what /metrics, history and remote write hold.
 type Metrics struct {
-	Workloads string   `toml:"workloads" comment:"Memory by container, pod, Slurm job and unit: always, never, or auto: unless /proc hides processes (hidepid)."`
-	Processes int      `toml:"processes" comment:"How many processes get series of their own; 0 for none. Pids make many series."`
-	Estimates bool     `toml:"estimates" comment:"Show estimates (activity) among the measurements."`
-	Compat    []string `toml:"compat" comment:"Frozen sets of other exporters' names: tt-mgmt or tt-telemetry, all-smi."`
+	Workloads string `toml:"workloads" comment:"Memory by container, pod, Slurm job and unit: always, never, or auto: unless /proc hides processes (hidepid)."`
+	Processes int    `toml:"processes" comment:"How many processes get series of their own; 0 for none. Pids make many series."`
+	Estimates bool   `toml:"estimates" comment:"Show estimates (activity) among the measurements."`
 }
 
 const (
@@ -45,9 +43,6 @@ func (c *Metrics) check() error {
 	}
 	if c.Processes < 0 || c.Processes > 4096 {
 		return fmt.Errorf("metrics.processes: %d is not between 0 and 4096", c.Processes)
-	}
-	if err := prom.CheckCompat(c.Compat); err != nil {
-		return fmt.Errorf("metrics.compat: %w", err)
 	}
 	return nil
 }

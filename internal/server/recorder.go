@@ -107,7 +107,6 @@ func (r *recorder) page(f prom.Format) []byte {
 	if b == nil {
 		p := prom.Page{Format: f}
 		r.walker.Walk(r.snap, r.self(), p.Add)
-		prom.WalkCompat(r.snap, r.metrics.Compat, p.Add)
 		b = p.Bytes()
 		r.pages[f] = b
 	}

@@ -27,7 +27,7 @@ func (s *Server) changeable(next *Config) daemon.Changes {
 	if s.opt.Logs != nil {
 		can.On(func() { s.opt.Logs.SetLevel(next.Log.Level) }, "log.level")
 	}
-	can.On(func() { s.recorder.configure(next.Metrics) }, "metrics.workloads", "metrics.processes", "metrics.estimates", "metrics.compat")
+	can.On(func() { s.recorder.configure(next.Metrics) }, "metrics.workloads", "metrics.processes", "metrics.estimates")
 	can.On(func() { s.remotes.configure(next.RemoteWrite) }, "remote_write")
 	if s.alerts != nil {
 		can.On(func() { s.alerts.Configure(next.Alerts.Rules, next.Alerts.Interval.Duration) }, "alerts.rules", "alerts.interval")

@@ -20,12 +20,11 @@ var self = &Self{
 	Clients: []Client{{"watch", 3}},
 }
 
-func page(f Format, s *model.Snapshot, compat ...string) []byte {
+func page(f Format, s *model.Snapshot) []byte {
 	w := NewWalker(all)
 	w.Observe(s)
 	p := Page{Format: f}
 	w.Walk(s, self, p.Add)
-	WalkCompat(s, compat, p.Add)
 	return p.Bytes()
 }
 
@@ -34,8 +33,6 @@ func TestPage(t *testing.T) {
 	golden.Check(t, "testdata/one.prom", page(Text, sample.One()))
 	golden.Check(t, "testdata/troubles.prom", page(Text, sample.Troubles()))
 	golden.Check(t, "testdata/one.openmetrics", page(OpenMetrics, sample.One()))
-	golden.Check(t, "testdata/compat.prom", page(Text, sample.One(), CompatTTMgmt, CompatAllSMI))
-	golden.Check(t, "testdata/compat-tt-telemetry.prom", page(Text, sample.Galaxy(), CompatTTTelemetry))
 }
 
 // A family's samples stand together, and no series is there twice.
@@ -139,19 +136,6 @@ func TestBoundsAndWorkloads(t *testing.T) {
 	m = collect(w, s)
 	if m[`tenstorrent_limit_dropped_total{limit="workloads"}`] == 0 {
 		t.Error("what is left out is not counted")
-	}
-}
-
-func TestCompatChoice(t *testing.T) {
-	for _, c := range []struct {
-		sets string
-		ok   bool
-	}{{"tt-mgmt", true}, {"all-smi,tt-telemetry", true}, {"tt-mgmt,tt-telemetry", false}, {"dcgm", false}} {
-		t.Run(c.sets, func(t *testing.T) {
-			if err := CheckCompat(strings.Split(c.sets, ",")); (err == nil) != c.ok {
-				t.Error(err)
-			}
-		})
 	}
 }
 
