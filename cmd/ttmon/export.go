@@ -43,7 +43,6 @@ type exportFormat struct {
 func exportFormats() []exportFormat {
 	return []exportFormat{
 		{"perfetto", ".perfetto-trace", "a trace of Perfetto (ui.perfetto.dev opens it)", true, func(w io.Writer, t time.Time) export.Sink { return export.NewPerfetto(w, t) }},
-		{"chrome", ".json", "Chrome's JSON trace (about:tracing and Perfetto open it)", true, func(w io.Writer, t time.Time) export.Sink { return export.NewChrome(w, t) }},
 		{"pprof", ".pb.gz", "a heap profile, for go tool pprof and others", false, nil},
 		{"csv", ".csv", "CSV: a line for each figure and moment", false, func(w io.Writer, _ time.Time) export.Sink { return export.NewCSV(w) }},
 		{"jsonl", ".jsonl", "JSON: a document a line, of figures, slices and events", false, func(w io.Writer, _ time.Time) export.Sink { return export.NewJSONL(w) }},
@@ -54,8 +53,8 @@ func exportFormats() []exportFormat {
 func newExport(a *app) *cobra.Command {
 	e := &exportCmd{app: a, format: map[string]*bool{}}
 	e.cmd = &cobra.Command{
-		Use:   "export FILE --perfetto | --chrome | --pprof | --csv | --jsonl | --openmetrics",
-		Short: "Convert a recording for Perfetto, Chrome, pprof, Prometheus or CSV",
+		Use:   "export FILE --perfetto | --pprof | --csv | --jsonl | --openmetrics",
+		Short: "Convert a recording for Perfetto, pprof, Prometheus or CSV",
 		Long: `Converts a recording of ttmon record for another viewer. In traces, devices
 have counters for each pool of memory, power, clocks, temperature and PCIe;
 programs whose blocks are known have exact ones, slices for as long as anything was
@@ -73,7 +72,6 @@ report (which takes python3). They have no time of day: each is laid so that it 
 when its file was written, which is a second or so late; --metal-start says when the
 first event was.`,
 		Example: `  ttmon export run.ttrec --perfetto                    run.perfetto-trace, for ui.perfetto.dev
-  ttmon export run.ttrec --chrome -o trace.json
   ttmon export run.ttrec --pprof --at 20m && go tool pprof run.pb.gz
   ttmon export run.ttrec --csv -o - | head
   ttmon export run.ttrec --perfetto --metal generated/profiler/.logs/profile_log_device.csv
@@ -109,7 +107,7 @@ func (e *exportCmd) run(args []string) error {
 	case len(args) != 1:
 		return exit.Usage("missing recording: ttmon export FILE --perfetto")
 	case chosen == nil:
-		return exit.Usage("missing format: --perfetto, --chrome, --pprof, --csv, --jsonl or --openmetrics")
+		return exit.Usage("missing format: --perfetto, --pprof, --csv, --jsonl or --openmetrics")
 	case err != nil:
 		return exit.Usage("--large: %w", err)
 	case len(e.metal) > 0 && chosen.sink == nil:

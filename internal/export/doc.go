@@ -1,5 +1,5 @@
 // Package export hands recordings to the viewers that people already use:
-// Perfetto, Chrome's tracing, pprof, spreadsheets, Prometheus.
+// Perfetto, pprof, spreadsheets, Prometheus.
 //
 // Its place in the flow: it reads internal/recording and, beside it, the traces
 // of tt-metal that internal/metaltrace laid on the same clock; cmd/ttmon writes

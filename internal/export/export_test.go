@@ -91,7 +91,6 @@ func written(t testing.TB, o Options, laid []Slice, sink func(io.Writer) Sink) [
 }
 
 func toPerfetto(w io.Writer) Sink { return NewPerfetto(w, at(0)) }
-func toChrome(w io.Writer) Sink   { return NewChrome(w, at(0)) }
 
 // counting is a sink that counts.
 type counting struct{ points, slices, instants int }
@@ -200,22 +199,6 @@ func TestPerfetto(t *testing.T) {
 	}
 }
 
-func TestChrome(t *testing.T) {
-	b := written(t, Options{Large: 20 * mib}, nil, toChrome)
-	var doc struct{ TraceEvents []chromeEvent }
-	ok(t, json.Unmarshal(b, &doc))
-	peak, phases := 0.0, map[string]int{}
-	for _, e := range doc.TraceEvents {
-		phases[e.Phase]++
-		if e.Name == "DRAM, exact, chip 77, B" {
-			peak = max(peak, e.Args["value"].(float64))
-		}
-	}
-	if peak != 112*mib || phases["s"] != 2 || phases["f"] != 2 || phases["M"] == 0 || phases["X"] == 0 {
-		t.Errorf("peak %v, phases %v", peak, phases)
-	}
-}
-
 func TestTables(t *testing.T) {
 	var n counting
 	ok(t, Write(sample(t), Options{All: true}, nil, &n))
@@ -237,21 +220,15 @@ func TestTables(t *testing.T) {
 // A figure that was not always exact has a companion in traces, from its
 // beginning on.
 func TestDoubts(t *testing.T) {
-	var b bytes.Buffer
-	sink, s := toChrome(&b), &Series{Group: host, Name: "DRAM", Unit: "B"}
-	for i, bound := range []model.Bound{model.Exact, model.Exact, model.AtLeast, model.AtLeast, model.Unsure, model.Exact} {
-		sink.Point(s, Point{at(float64(i)).UnixNano(), 7}, bound)
-	}
-	ok(t, sink.Close())
-	var doc struct{ TraceEvents []chromeEvent }
-	ok(t, json.Unmarshal(b.Bytes(), &doc))
+	s := &Series{Group: host, Name: "DRAM", Unit: "B"}
 	var got []string
-	for _, e := range doc.TraceEvents {
-		if strings.Contains(e.Name, "unsure") {
-			got = append(got, fmt.Sprint(e.Time, " ", e.Args["value"]))
+	for i, bound := range []model.Bound{model.Exact, model.Exact, model.AtLeast, model.AtLeast, model.Unsure, model.Exact} {
+		_, points := s.doubt(at(float64(i)).UnixNano(), bound)
+		for _, p := range points {
+			got = append(got, fmt.Sprint(time.Duration(p.NS-at(0).UnixNano()), " ", p.V))
 		}
 	}
-	if want := []string{"0 0", "2000000 1", "4000000 2", "5000000 0"}; !slices.Equal(got, want) {
+	if want := []string{"0s 0", "2s 1", "4s 2", "5s 0"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -27,7 +27,7 @@ func askProcessor(t *testing.T, trace []byte, sql ...string) (answers [][][]any)
 	return answers
 }
 
-// Perfetto's trace_processor answers questions about both kinds of traces with
+// Perfetto's trace_processor answers questions about a trace with
 // what the recording holds.
 func TestTraceProcessor(t *testing.T) {
 	hermetic.Long(t)
@@ -40,7 +40,7 @@ func TestTraceProcessor(t *testing.T) {
 		flows  = `SELECT a.name, a.ts, b.name, b.ts FROM flow f JOIN slice a ON f.slice_out = a.id JOIN slice b ON f.slice_in = b.id ORDER BY a.ts`
 		wrong  = `SELECT name FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0`
 	)
-	for name, trace := range map[string][]byte{"perfetto": written(t, o, nil, toPerfetto), "chrome": written(t, o, nil, toChrome)} {
+	for name, trace := range map[string][]byte{"perfetto": written(t, o, nil, toPerfetto)} {
 		t.Run(name, func(t *testing.T) {
 			got := askProcessor(t, trace, peaks, tags, marks, larges, flows, wrong)
 			most := map[string]float64{}

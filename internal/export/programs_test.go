@@ -57,9 +57,8 @@ func withPrograms(t testing.TB) *recording.Reader {
 func TestProgramSlices(t *testing.T) {
 	hermetic.Long(t)
 	const (
-		tracks  = `SELECT s.name, s.ts - %d, s.dur, t.name FROM slice s JOIN track t ON s.track_id = t.id WHERE t.name LIKE 'programs%%'`
-		threads = `SELECT s.name, s.ts, s.dur, h.name FROM slice s JOIN thread_track t ON s.track_id = t.id JOIN thread h USING (utid) WHERE h.name LIKE 'programs%'`
-		wrong   = `SELECT name FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0`
+		tracks = `SELECT s.name, s.ts - %d, s.dur, t.name FROM slice s JOIN track t ON s.track_id = t.id WHERE t.name LIKE 'programs%%'`
+		wrong  = `SELECT name FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0`
 	)
 	want := []string{
 		"L of python 4242: matmul 500000000+700", "L of python 4242: softmax 600000000+50", "L of python 4242: (name unknown) 600000050+3",
@@ -73,7 +72,7 @@ func TestProgramSlices(t *testing.T) {
 		name string
 		sink func(io.Writer) Sink
 		sql  string
-	}{{"perfetto", toPerfetto, fmt.Sprintf(tracks, at(0).UnixNano())}, {"chrome", toChrome, threads}} {
+	}{{"perfetto", toPerfetto, fmt.Sprintf(tracks, at(0).UnixNano())}} {
 		t.Run(tt.name, func(t *testing.T) {
 			var b bytes.Buffer
 			ok(t, Write(withPrograms(t), Options{}, nil, tt.sink(&b)))

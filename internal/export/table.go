@@ -119,3 +119,15 @@ func (d *documents) Aligned(list []Slice) {
 
 // Close implements Sink.
 func (d *documents) Close() error { return errors.Join(d.err, d.out.Flush()) }
+
+// args are those of a slice or an instant, by name.
+func args(list []Arg) map[string]any {
+	if len(list) == 0 {
+		return nil
+	}
+	out := map[string]any{}
+	for _, a := range list {
+		out[a.Name] = a.Text
+	}
+	return out
+}

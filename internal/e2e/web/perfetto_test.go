@@ -40,7 +40,7 @@ func TestPerfettosPage(t *testing.T) {
 	mux.Handle("/traces/", http.StripPrefix("/traces/", http.FileServer(http.Dir(dir))))
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	for format, file := range map[string]string{"--perfetto": "run.perfetto-trace", "--chrome": "run.json"} {
+	for format, file := range map[string]string{"--perfetto": "run.perfetto-trace"} {
 		t.Run(format, func(t *testing.T) {
 			if out, err := exec.Command(filepath.Join(bin, "ttmon"), "export", filepath.Join(dir, "run.ttrec"), format).CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
