@@ -149,7 +149,7 @@ func sectionNames() string {
 
 func (s *smi) run() error {
 	if s.reset || slices.Contains(s.resetting[:], true) {
-		return exit.With(exit.Unsupported, "ttmon never changes a board: %s", howToReset())
+		return exit.With(exit.Unsupported, "ttmon never resets a board: %s", howToReset())
 	}
 	if s.columns != "" {
 		return exit.With(exit.Unsupported, "--columns is not supported: the table fits the terminal; -c prints a narrower one, -L one line per device")

@@ -138,7 +138,7 @@ var elsewhere = lazy.Value[map[string]string]{New: func() map[string]string {
 		"ps": "ttmon pmon -c 1 lists the programs that use devices", "who": "ttmon pmon -c 1 lists the programs that use devices",
 		"list": "ttmon smi -L lists the devices", "nvlink": "ttmon topo --links shows the Ethernet links between chips",
 		"stats": "ttmon dmon prints a line per device every second", "health": "ttmon doctor checks the host, ttmon check is for Nagios",
-		"discovery": "ttmon smi -L lists the devices", "reset": "ttmon never changes a board: " + howToReset(),
+		"discovery": "ttmon smi -L lists the devices", "reset": "ttmon never resets a board: " + howToReset(),
 		"clocks": "ttmon smi -q -d CLOCK shows the clocks", "pci": "ttmon smi -q -d PCIE shows the links",
 		"mig": "devices have no partitions; ttmon smi -L lists them", "vgpu": "devices have no partitions; ttmon smi -L lists them",
 	}

@@ -167,7 +167,9 @@ func gone(t *testing.T, b *tab, n *node, pid string) {
 	eval[any](b, fmt.Sprintf(`(() => { const e = document.querySelector(".timebar input[type=range]"); e.value = %d; e.dispatchEvent(new Event("input", {bubbles: true})); e.dispatchEvent(new Event("change", {bubbles: true})); })()`, before))
 	b.until("the moment is in the address", `new URLSearchParams(location.search).has("at")`)
 	b.until("it runs at that moment", `[...document.querySelectorAll("table.processes a")].some(e => e.textContent === "`+pid+`")`)
-	b.says(evilCmd)
+	if eval[bool](b, fmt.Sprintf(`document.body.innerText.includes(%q)`, evilCmd)) {
+		t.Error("a viewer without a ticket sees the command line of a process that has ended")
+	}
 	b.press("m")
 	b.until("the memory is that of the moment, too", `[...document.querySelectorAll(".tile.process")].some(e => e.href.includes("/process/`+pid+`"))`)
 	b.press("l")
