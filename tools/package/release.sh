@@ -57,11 +57,13 @@ packed() {
 kubernetes() {
   local tree=$dist/.kubernetes name=ttmon_${version}_kubernetes
   mkdir -p "$tree"
-  cp -a packaging/helm/ttmon "$tree/ttmon"
+  cp -aL packaging/helm/ttmon "$tree/ttmon" # its dashboards are a link
+  rm "$tree/ttmon/dashboards/kustomization.yaml"
   sed -i -E "s/^(version|appVersion): .*/\1: \"$version\"/" "$tree/ttmon/Chart.yaml"
   packed ttmon "$tree" "$dist/ttmon-$version.tgz"
   cp -a packaging/kubernetes "$tree/$name"
-  sed -i -E "s/newTag: .*/newTag: \"${version//+/_}\"/" "$tree/$name/base/kustomization.yaml"
+  cp -a packaging/grafana "$tree/$name/grafana"
+  sed -i -E "s/newTag: .*/newTag: \"${version//+/_}\"/; s#\.\./\.\./grafana#../grafana#" "$tree/$name/base/kustomization.yaml"
   packed "$name" "$tree" "$dist/$name.tar.gz"
   rm -rf "$tree"
 }

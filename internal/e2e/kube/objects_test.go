@@ -389,15 +389,39 @@ func check(t *testing.T, set *apps.DaemonSet, condition bool) {
 
 // The dashboards that are applied are those that are generated.
 func TestDashboards(t *testing.T) {
-	for _, name := range []string{"ttmon-node.json", "ttmon-fleet.json"} {
-		want, err := os.ReadFile(filepath.Join(packaging, "grafana", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, dir := range []string{"kubernetes/base", "helm/ttmon/dashboards"} {
-			if got, err := os.ReadFile(filepath.Join(packaging, dir, name)); err != nil || !bytes.Equal(got, want) {
-				t.Errorf("%s/%s is not packaging/grafana's: copy it there (%v)", dir, name, err)
+	for by, stream := range map[string][]byte{
+		"kustomize": kustomize(t, filesys.MakeFsOnDisk(), packaging+"/kubernetes/base"),
+		"helm":      helm(t, nil),
+	} {
+		t.Run(by, func(t *testing.T) {
+			applied := dashboards(t, stream)
+			for _, name := range []string{"ttmon-node.json", "ttmon-fleet.json"} {
+				want, err := os.ReadFile(filepath.Join(packaging, "grafana", name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if strings.TrimSpace(applied[name]) != strings.TrimSpace(string(want)) {
+					t.Errorf("%s is not packaging/grafana's: %d bytes, want %d", name, len(applied[name]), len(want))
+				}
 			}
+			if len(applied) != 2 {
+				t.Errorf("%d files", len(applied))
+			}
+		})
+	}
+}
+
+// dashboards are the files of the ConfigMap that Grafana's sidecar reads.
+func dashboards(t *testing.T, stream []byte) map[string]string {
+	t.Helper()
+	for r := utilyaml.NewYAMLReader(newReader(stream)); ; {
+		doc, err := r.Read()
+		if err != nil {
+			t.Fatalf("no dashboards: %v", err)
+		}
+		var m core.ConfigMap
+		if err := yaml.Unmarshal(doc, &m); err == nil && m.Name == "ttmon-dashboards" {
+			return m.Data
 		}
 	}
 }
