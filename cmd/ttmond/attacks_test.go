@@ -328,8 +328,8 @@ func attackAPI(p place) error {
 	}
 }
 
-// attackFollowers: a program that allocates as fast as it can, one whose chips report
-// as many programs as they can, and many who want each block and each program: some read nothing, some next to nothing, some
+// attackFollowers: a program that allocates as fast as it can without being detached
+// (uprobe.limit), one whose chips report as many programs as they can, and many who want each block and each program: some read nothing, some next to nothing, some
 // leave at once.
 func attackFollowers(p place) error {
 	self, err := os.Executable()
@@ -337,7 +337,7 @@ func attackFollowers(p place) error {
 		return err
 	}
 	dir := filepath.Dir(self)
-	for _, commands := range []string{"make 1048576 5\nloop 1000000000 0\n", "make 1048576 6\nreport 1000000000 0 1024\n"} {
+	for _, commands := range []string{"make 1048576 5\nloop 1000000000 5000\n", "make 1048576 6\nreport 1000000000 0 1024\n"} {
 		cmd := exec.Command(filepath.Join(dir, "program"), filepath.Join(dir, "libtt_metal.so"))
 		in, err := cmd.StdinPipe()
 		if err != nil {

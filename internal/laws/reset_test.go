@@ -23,7 +23,7 @@ func TestResetNamesPath(t *testing.T) {
 	found := 0
 	for _, dir := range []string{"cmd", "internal", "lib", "tools", "docs", "README.md", "packaging", "web/src"} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
+			if err != nil || !d.Type().IsRegular() {
 				return err
 			}
 			rel, _ := filepath.Rel(root, path)

@@ -57,8 +57,7 @@ packed() {
 kubernetes() {
   local tree=$dist/.kubernetes name=ttmon_${version}_kubernetes
   mkdir -p "$tree"
-  cp -aL packaging/helm/ttmon "$tree/ttmon" # its dashboards are a link
-  rm "$tree/ttmon/dashboards/kustomization.yaml"
+  cp -aL packaging/helm/ttmon "$tree/ttmon" # its dashboards are links
   sed -i -E "s/^(version|appVersion): .*/\1: \"$version\"/" "$tree/ttmon/Chart.yaml"
   packed ttmon "$tree" "$dist/ttmon-$version.tgz"
   cp -a packaging/kubernetes "$tree/$name"
