@@ -36,7 +36,7 @@ func TestMakeRun(t *testing.T) {
 			t.Parallel()
 			// Processes of other tests must not be seen.
 			cmd := exec.CommandContext(t.Context(), "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
-				"sh", "-ec", "mount -t tmpfs none /dev/shm; "+filepath.Join(root, "tools/run"))
+				"sh", "-ec", `mount -t tmpfs none /dev/shm; exec "$0"`, filepath.Join(root, "tools/run"))
 			cmd.Env = append(environment(t), "BIN="+bin, "BOARDS="+boards)
 			out, err := cmd.CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "\nThe page: http://127.0.0.1:") {
