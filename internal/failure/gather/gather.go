@@ -53,6 +53,11 @@ type Gatherer struct {
 	// seen says how many times each failure of a ledger was taken, by the path of
 	// the ledger and the failure's number.
 	seen map[string]map[uint64]uint64
+	// tells has what the ledgers of processes tell of.
+	tells map[subject]bool
+	// held is what the probes saw of processes that keep a ledger, which tells more of
+	// it and has not been read since.
+	held []held
 	// waiting are failures that are not reported yet, and since when.
 	waiting map[string]time.Time
 	reports reportBudget
@@ -73,7 +78,7 @@ type failed struct {
 // New makes a Gatherer.
 func New(o Options) *Gatherer {
 	g := &Gatherer{
-		o: o, early: newEarlyReader(o.Root), processes: proc.New(o.Root), seen: map[string]map[uint64]uint64{}, waiting: map[string]time.Time{},
+		o: o, early: newEarlyReader(o.Root), processes: proc.New(o.Root), seen: map[string]map[uint64]uint64{}, tells: map[subject]bool{}, waiting: map[string]time.Time{},
 		reports: reportBudget{}, devices: newDevices(), failed: map[model.ProcessID]*failed{},
 	}
 	for _, k := range o.Store.List(func(int) bool { return true }) { // a predecessor saw them
@@ -114,26 +119,82 @@ func (g *Gatherer) Run(ctx context.Context) {
 	}
 }
 
+// subject is what failures are about of which a ledger tells all or none. A user can
+// write a ledger in the name of another's process: it tells of no failure of that.
+type subject struct {
+	pid, uid int
+	kind     failure.Kind
+	pool     string
+}
+
+func subjectOf(r *failure.Record) subject {
+	return subject{r.Process.PID, r.Process.UID, r.Kind, r.Pool}
+}
+
+// held is a failure that the probes saw.
+type held struct {
+	*failure.Record
+	since time.Time
+}
+
+const (
+	// ledgerTimeout is how long what the probes saw waits for a ledger to tell of it:
+	// for more than a sweep.
+	ledgerTimeout = 3 * time.Second
+	// maxHeld bounds what waits. Beyond it failures are taken as the probes saw them.
+	maxHeld = 256
+)
+
 // fromProbes takes what the probes saw, and reads the ledgers of the processes
 // that failed: those know the lines, and a process that fails may exit before the
-// next sweep.
+// next sweep. Where a ledger tells of such failures it is believed alone: which of
+// its records is the one that the probes saw could only be guessed.
 func (g *Gatherer) fromProbes() {
 	if g.o.Probes == nil {
 		return
 	}
-	for _, r := range g.o.Probes() {
-		pid := r.Process.PID
-		g.add(r)
-		g.early.read(pid, time.Now(), g.fromLedger)
+	keeps := map[int]bool{}
+	for _, p := range g.o.Ledgers() {
+		keeps[p.PID] = true
 	}
+	for _, r := range g.o.Probes() {
+		pid, now := r.Process.PID, time.Now()
+		g.early.read(pid, now, func(path string, l *ledgerfile.Ledger, who failure.Process) {
+			keeps[pid] = true
+			g.fromLedger(path, l, who)
+		})
+		g.identify(&r.Process)
+		switch {
+		case g.tells[subjectOf(r)]:
+		case keeps[pid] && len(g.held) < maxHeld:
+			g.held = append(g.held, held{r, now})
+		default:
+			g.add(r)
+		}
+	}
+}
+
+// settle takes what the probes saw and no ledger tells of.
+func (g *Gatherer) settle(keeps map[int]bool, now time.Time) {
+	g.held = slices.DeleteFunc(g.held, func(h held) bool {
+		switch {
+		case g.tells[subjectOf(h.Record)]:
+		case keeps[h.Process.PID] && now.Sub(h.since) < ledgerTimeout:
+			return false
+		default:
+			g.add(h.Record)
+		}
+		return true
+	})
+	maps.DeleteFunc(g.tells, func(x subject, _ bool) bool { return !keeps[x.pid] })
 }
 
 // fromLedgers takes what is new in the ledgers of the last sweep, and in those of
 // processes that have ended since.
 func (g *Gatherer) fromLedgers() {
-	present := map[string]bool{}
+	present, keeps := map[string]bool{}, map[int]bool{}
 	for _, p := range g.o.Ledgers() {
-		present[p.Path] = true
+		present[p.Path], keeps[p.PID] = true, true
 		if len(p.Ledger.Failures) == 0 {
 			continue
 		}
@@ -152,6 +213,7 @@ func (g *Gatherer) fromLedgers() {
 	}
 	maps.DeleteFunc(g.seen, func(path string, _ map[uint64]uint64) bool { return !present[path] })
 	g.early.forget(time.Now())
+	g.settle(keeps, time.Now())
 	g.report(time.Now())
 }
 
@@ -182,6 +244,7 @@ func (g *Gatherer) fromLedger(path string, l *ledgerfile.Ledger, who failure.Pro
 		}
 		g.seen[path][x.Number] = x.Count
 		if r, ok := failure.FromLedger(l, x, who); ok {
+			g.tells[subjectOf(r)] = true
 			g.add(r)
 		}
 	}

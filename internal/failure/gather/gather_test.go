@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -454,5 +455,84 @@ func TestManyProcesses(t *testing.T) {
 	}
 	if len(g.failed) != maxFailed {
 		t.Errorf("%d are counted in all", len(g.failed))
+	}
+}
+
+// twice is a ledger with two failures of one line: on two devices, a second apart.
+func twice() *ledgerfile.Ledger {
+	l := ledger(1)
+	second := l.Failures[0]
+	second.Number, second.Lists = 2, slices.Clone(second.Lists)
+	second.First, second.Last, second.Time = noon.Add(time.Second), noon.Add(time.Second), noon.Add(time.Second)
+	l.Failures = append(l.Failures, second)
+	return l
+}
+
+// TestRecordsOfALedgerStayApart: what libttmon tells apart is not merged, though its
+// line and pool are the same.
+func TestRecordsOfALedgerStayApart(t *testing.T) {
+	d := newDesk(t)
+	d.ledgers = []track.Process{{PID: os.Getpid(), Path: "/dev/shm/a", Ledger: twice(), Start: ownStart()}}
+	d.fromLedgers()
+	list := d.list(t, 2)
+	if list[0].Count != 1 || list[1].Count != 1 || !list[1].Last.Equal(noon) || d.counted() != 2 {
+		t.Errorf("%+v, %d counted", list, d.counted())
+	}
+}
+
+// TestLedgerHasPrecedence: what the probes see of a process that keeps a ledger
+// changes no record of that ledger, whichever comes first, and nothing is counted
+// twice.
+func TestLedgerHasPrecedence(t *testing.T) {
+	second := func() *failure.Record {
+		r := probed(1)
+		r.First, r.Last, r.Time = noon.Add(time.Second), noon.Add(time.Second), noon.Add(time.Second)
+		return r
+	}
+	for _, tt := range []struct {
+		name   string
+		ledger *ledgerfile.Ledger // that has been read when the probes see the second failure
+	}{{"before the first is read", &ledgerfile.Ledger{PID: os.Getpid()}}, {"after it", ledger(1)}} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := newDesk(t)
+			read := func(l *ledgerfile.Ledger) {
+				d.ledgers = []track.Process{{PID: os.Getpid(), Path: "/dev/shm/a", Ledger: l, Start: ownStart()}}
+				d.fromLedgers()
+			}
+			read(tt.ledger)
+			d.probes = []*failure.Record{probed(1), second()}
+			d.fromProbes()
+			read(twice())
+			list := d.list(t, 2)
+			if !list[0].Last.Equal(noon.Add(time.Second)) || !list[1].Last.Equal(noon) || list[0].Source != "track" || list[1].Source != "track" || d.counted() != 2 {
+				t.Errorf("%+v, %d counted", list, d.counted())
+			}
+			if len(d.held) != 0 {
+				t.Errorf("%d wait", len(d.held))
+			}
+		})
+	}
+}
+
+// TestLedgerWithoutFailures: what only the probes see of a process that keeps a
+// ledger is kept, when its ledger says nothing of it for a while, or is gone.
+func TestLedgerWithoutFailures(t *testing.T) {
+	for _, gone := range []bool{true, false} {
+		t.Run(fmt.Sprint("gone ", gone), func(t *testing.T) {
+			d := newDesk(t)
+			d.ledgers = []track.Process{{PID: os.Getpid(), Path: "/dev/shm/a", Ledger: &ledgerfile.Ledger{PID: os.Getpid()}, Start: ownStart()}}
+			d.probes = []*failure.Record{probed(1)}
+			d.fromProbes()
+			d.list(t, 0)
+			if gone {
+				d.ledgers = nil
+			} else {
+				d.held[0].since = d.held[0].since.Add(-ledgerTimeout)
+			}
+			d.fromLedgers()
+			if r := d.list(t, 1)[0]; r.Source != "uprobe" || d.counted() != 1 || len(d.held) != 0 {
+				t.Errorf("%+v, %d counted, %d wait", r, d.counted(), len(d.held))
+			}
+		})
 	}
 }

@@ -167,8 +167,9 @@ func (s *Store) Add(r *failure.Record) Added {
 	return Added{ID: r.ID, New: true, Count: r.Count}
 }
 
-// same finds the record of which r is one more. What was seen from outside has
-// no stack: it is the same as what libttmon saw at about the same time.
+// same finds the record of which r is one more. libttmon tells its own records
+// apart, and each keeps the time of its first request. What the probes saw is the
+// same as what libttmon saw at about the same time.
 func (s *Store) same(r *failure.Record) *entry {
 	for i := len(s.entries) - 1; i >= 0; i-- {
 		e := s.entries[i]
@@ -176,14 +177,24 @@ func (s *Store) same(r *failure.Record) *entry {
 		if k.Kind != r.Kind || k.Pool != r.Pool || k.Process.PID != r.Process.PID || k.Process.Start != r.Process.Start {
 			continue
 		}
-		if k.Source == r.Source && e.stack == stackOf(r) && r.First.Sub(k.Last) < again {
-			return e
-		}
-		if k.Source != r.Source && overlap(k, r) {
+		switch {
+		case k.Source != r.Source:
+			if overlap(k, r) {
+				return e
+			}
+		case r.Source == string(model.FromTrack):
+			if k.First.Equal(r.First) {
+				return e
+			}
+		case e.stack == stackOf(r) && r.First.Sub(k.Last) < again && (r.State == nil || k.Cause == r.Verdict.Cause && sameChips(k.Chips, r.Chips)):
 			return e
 		}
 	}
 	return nil
+}
+
+func sameChips(a, b []failure.Chip) bool {
+	return slices.EqualFunc(a, b, func(x, y failure.Chip) bool { return x.ID == y.ID })
 }
 
 // both is how far the clocks of the two sources may be apart, and how long after
@@ -224,17 +235,16 @@ func (s *Store) merge(e *entry, r *failure.Record) {
 
 // merged is how often and when both failed together.
 func merged(k *failure.Summary, r *failure.Record) (count uint64, first, last time.Time) {
-	count, first, last = k.Count+r.Count, k.First, k.Last
-	switch {
-	case k.Source != r.Source: // what was counted from outside is the same
-		count, first = max(k.Count, r.Count), earlier(k.First, r.First)
-	case r.Source == string(model.FromTrack) && r.State != nil: // its own count is from the beginning
-		count = max(k.Count, r.Count)
+	switch fromTrack := string(model.FromTrack); {
+	case r.Source == fromTrack: // its own count and times are from the beginning; the probes counted the same
+		return max(k.Count, r.Count), r.First, r.Last
+	case k.Source == fromTrack:
+		return k.Count, k.First, k.Last // the ledger has it, or will
+	case r.Last.After(k.Last):
+		return k.Count + r.Count, k.First, r.Last
+	default:
+		return k.Count + r.Count, k.First, k.Last
 	}
-	if r.Last.After(last) {
-		last = r.Last
-	}
-	return count, first, last
 }
 
 // write writes what is newer than an entry's file.
@@ -242,13 +252,6 @@ func (s *Store) write(e *entry) {
 	if r, err := s.load(e); err == nil {
 		s.save(e, r)
 	}
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // Flush writes what is newer than its file.
