@@ -155,7 +155,7 @@ type DoubtKind string
 // The doubts.
 const (
 	StateUnknown  DoubtKind = "state_unknown"   // the process ran before it was watched, or events were lost
-	BlocksMissing DoubtKind = "blocks_missing"  // there were more blocks than are kept
+	BlocksMissing DoubtKind = "blocks_missing"  // not all blocks are kept: too many, or too many failures
 	NoLines       DoubtKind = "no_lines"        // neither the line that asked nor those that hold memory are known
 	NoHolderLines DoubtKind = "no_holder_lines" // which lines hold memory is known under ttmon run --stacks only
 	ChipUnknown   DoubtKind = "chip_unknown"
@@ -178,25 +178,6 @@ func (r *Record) OfSubDevice() bool {
 func (r *Record) PoolKind() model.Pool {
 	p, _ := model.PoolNamed(r.Pool)
 	return p
-}
-
-// Same reports whether two records are of the same request: made by one process
-// at one place, of one pool.
-func (r *Record) Same(o *Record) bool {
-	return r.Kind == o.Kind && r.Process.PID == o.Process.PID && r.Process.Start == o.Process.Start && r.Pool == o.Pool &&
-		sameStack(r.Stack, o.Stack)
-}
-
-func sameStack(a, b []ledgerfile.Frame) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // Decode reads a Record.

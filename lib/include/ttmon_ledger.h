@@ -307,10 +307,10 @@ struct ttmon_event {
 	uint8_t reserved;
 };
 
-/* A request that failed, and the allocator as it was then. Requests of one list
- * and one stack share a record: count says how many there were, and the rest is
- * the one of "time", which is the last one unless they come faster than their
- * state can be copied. */
+/* A request that failed, and the allocator as it was then. Requests of one list,
+ * one reason and one stack share a record: count says how many there were, and the
+ * rest is the one of "time", which is the last one unless they come faster than
+ * their state can be copied. */
 enum {
 	TTMON_FAILURE_NO_ROOM = 1, /* the list has no hole that is large enough */
 	TTMON_FAILURE_CLASH,       /* circular buffers of a program reach into a buffer of L1 */
@@ -353,7 +353,7 @@ struct ttmon_failure {
 	uint32_t cores;   /* of a clash: x and y of the first core of a rectangle, x and y of the last, a byte each; 0: not known */
 	uint32_t tensor;  /* text: what the buffer was for, as in a site; 0: not known */
 	uint32_t sub_device; /* as in ttmon_ledger_list */
-	uint32_t unused;
+	uint32_t reason; /* tells those of one line apart that fail for different reasons; a number of the library's own */
 	uint64_t region; /* of a trace: trace_region_size, */
 	uint64_t needed; /* and what all traces need, with the one that was refused */
 	struct ttmon_failed_list list[6];

@@ -3,6 +3,8 @@ package ledgerfile
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,28 +21,9 @@ import (
 // file: the sections are moved together.
 func sample(t testing.TB) []byte {
 	t.Helper()
-	if _, err := libtest.Compiler(); err != nil {
-		t.Skip(err)
-	}
-	dir := t.TempDir()
-	if err := libtest.Build(dir, "static"); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(filepath.Join(dir, "driver"))
-	cmd.Env = append(os.Environ(), "TTMON_DIR="+dir)
-	d, err := libtest.Start(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Kill()
-	for _, line := range []string{
-		"list 7 0", "list 8 1", "push tag", "alloc 1 4096", "pop", "alloc 1 8192", "stacks 2", "alloc 2 4096", "free 1 8192", "close 2",
-		"metal 0 " + filepath.Join(dir, "libtt_metal.so"), "mopen 0 9", "mtake 0 1000", "mtake 0 2000", "mtake 0 9000000", "mtake 0 8000000",
-	} {
-		if _, err := d.Do("%s", line); err != nil {
-			t.Fatal(err)
-		}
-	}
+	d, dir := startDriver(t)
+	tell(t, d, "list 7 0", "list 8 1", "push tag", "alloc 1 4096", "pop", "alloc 1 8192", "stacks 2", "alloc 2 4096", "free 1 8192", "close 2",
+		"metal 0 "+filepath.Join(dir, "libtt_metal.so"), "mopen 0 9", "mtake 0 1000", "mtake 0 2000", "mtake 0 9000000", "mtake 0 8000000")
 	path, err := d.Do("path")
 	if err != nil {
 		t.Fatal(err)
@@ -62,6 +45,35 @@ func sample(t testing.TB) []byte {
 	take(offFailures, failureSize)
 	take(offFailures+sectionSize, failedBlockSize)
 	return out
+}
+
+// startDriver starts the program that obeys.
+func startDriver(t testing.TB) (d *libtest.Driver, dir string) {
+	t.Helper()
+	if _, err := libtest.Compiler(); err != nil {
+		t.Skip(err)
+	}
+	dir = t.TempDir()
+	if err := libtest.Build(dir, "static"); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(filepath.Join(dir, "driver"))
+	cmd.Env = append(os.Environ(), "TTMON_DIR="+dir)
+	d, err := libtest.Start(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Kill)
+	return d, dir
+}
+
+func tell(t testing.TB, d *libtest.Driver, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		if _, err := d.Do("%s", line); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // memoryFile is a file of these bytes.
@@ -295,5 +307,56 @@ func TestFailures(t *testing.T) {
 		if !first && !second || b.Born.IsZero() {
 			t.Errorf("a block: %+v", b)
 		}
+	}
+}
+
+// TestFailuresStayApart: a request that fails on another device or for another reason
+// has a record of its own, also while a program fails so often that there is no time
+// to copy what its allocators hold.
+func TestFailuresStayApart(t *testing.T) {
+	hermetic.Long(t)
+	d, dir := startDriver(t)
+	tell(t, d, "metal 0 "+filepath.Join(dir, "libtt_metal.so"), "mopen 0 9")
+	for range 1000 {
+		tell(t, d, "mtake 0 1000")
+	}
+	const noHole, tooLarge, storm, others = 9000000, 9000000000, 5000, 40
+	for range storm {
+		tell(t, d, fmt.Sprint("mtake 0 ", noHole))
+	}
+	for i := range others {
+		tell(t, d, fmt.Sprint("mopen 0 ", 100+i), "mtake 0 1000", fmt.Sprint("mtake 0 ", noHole))
+	}
+	tell(t, d, fmt.Sprint("mtake 0 ", tooLarge))
+	path, err := d.Do("path")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	l, err := new(Reader).Read(int(f.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type of struct{ chip, bytes uint64 }
+	count := map[of]uint64{}
+	for _, x := range l.Failures {
+		if len(x.Chips) != 1 {
+			t.Fatalf("%+v", x)
+		}
+		count[of{l.Chips[x.Chips[0]].ID, x.Asked}] += x.Count
+		if len(x.Lists[0].Blocks)+int(x.Missed) != int(x.Lists[0].Live.Blocks) {
+			t.Errorf("%d blocks and %d missed of %d", len(x.Lists[0].Blocks), x.Missed, x.Lists[0].Live.Blocks)
+		}
+	}
+	want := map[of]uint64{{9, noHole}: storm, {100 + others - 1, tooLarge}: 1}
+	for i := range uint64(others) {
+		want[of{100 + i, noHole}] = 1
+	}
+	if !maps.Equal(count, want) {
+		t.Errorf("%v instead of %v", count, want)
 	}
 }

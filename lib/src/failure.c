@@ -3,7 +3,7 @@
  *
  * A copy costs 30 ns a block. A program that asks again and again pays for it
  * from a credit, so that copies never take more than a fiftieth of its time;
- * what comes in between is counted.
+ * what comes in between is counted, and of a new line noted without its blocks.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
@@ -23,10 +23,19 @@ static int64_t exact_now(void)
 
 static struct ttmon_failure *failure_at(struct state *s, uint32_t n) { return record(s, FAILURES_SECTION, n); }
 
-/* The record for a list and stack: the one that it has or, if there is time for
- * a copy, a free one, or the one that was used longest ago. NULL where there is
- * no room. */
-static struct ttmon_failure *find_failure(struct state *s, uint32_t kind, uint32_t list, uint32_t node, bool copy)
+/* Why a list refuses a request, as far as its sums say it. Requests of one line that
+ * fail for different reasons are told apart: another fix helps. */
+static uint32_t reason(const struct ttmon_ledger_list *l, uint64_t bytes)
+{
+	enum { TOO_LARGE = 1, FULL, NO_HOLE };
+	if (bytes > l->capacity)
+		return TOO_LARGE;
+	return bytes > l->capacity - (l->live_bytes < l->capacity ? l->live_bytes : l->capacity) ? FULL : NO_HOLE;
+}
+
+/* The record for a list, reason and stack: the one that it has, a free one, or the
+ * one that was used longest ago. NULL where there is no room. */
+static struct ttmon_failure *find_failure(struct state *s, uint32_t kind, uint32_t list, uint32_t why, uint32_t node)
 {
 	struct ttmon_section *x = section_of(s, FAILURES_SECTION);
 	if (x->used == 0) {
@@ -39,13 +48,11 @@ static struct ttmon_failure *find_failure(struct state *s, uint32_t kind, uint32
 	int64_t made = list_record(s, list)->made;
 	for (uint32_t i = 0; i < TTMON_FAILURE_RECORDS; i++) {
 		struct ttmon_failure *f = failure_at(s, i);
-		if (f->number && f->kind == kind && f->made == made && f->list[0].list == list && f->node == node)
+		if (f->number && f->kind == kind && f->made == made && f->list[0].list == list && f->reason == why && f->node == node)
 			return f;
 		if (!oldest || f->last < oldest->last)
 			oldest = f;
 	}
-	if (!copy)
-		return NULL;
 	memset(oldest, 0, sizeof *oldest);
 	return oldest;
 }
@@ -116,7 +123,7 @@ static bool has_list(const struct ttmon_failure *f, uint32_t list)
 	return false;
 }
 
-static void copy_blocks(struct state *s, struct ttmon_failure *f)
+static void copy_blocks(struct state *s, struct ttmon_failure *f, bool copy)
 {
 	uint64_t n = 0;
 	for (int i = 0; i < f->lists; i++)
@@ -124,7 +131,7 @@ static void copy_blocks(struct state *s, struct ttmon_failure *f)
 	f->blocks = f->missed = 0;
 	if (n == 0)
 		return;
-	if (n > UINT32_MAX || !make_room(s, f, (uint32_t)n)) {
+	if (!copy || n > UINT32_MAX || !make_room(s, f, (uint32_t)n)) {
 		f->missed = n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
 		return;
 	}
@@ -157,17 +164,19 @@ static void keep_failure(struct state *s, uint32_t kind, uint32_t list, const st
 	uint32_t node = stack_of(s, atomic_load_explicit(&s->stacks, memory_order_relaxed) | TTMON_STACKS_PYTHON);
 	int64_t at = exact_now();
 	bool copy = may_copy(s, at);
-	struct ttmon_failure *f = find_failure(s, kind, list, node, copy);
+	uint32_t why = kind == TTMON_FAILURE_NO_ROOM ? reason(list_record(s, list), r->bytes) : 0;
+	struct ttmon_failure *f = find_failure(s, kind, list, why, node);
 	if (!f)
 		return;
 	f->count++;
 	f->last = at;
-	if (!copy)
+	if (f->number && !copy)
 		return;
 	if (f->number == 0) {
 		f->number = ++s->failures;
 		f->first = at;
 		f->node = node;
+		f->reason = why;
 		f->made = list_record(s, list)->made;
 	}
 	f->kind = (uint8_t)kind;
@@ -188,7 +197,7 @@ static void keep_failure(struct state *s, uint32_t kind, uint32_t list, const st
 	f->region = c->region;
 	f->needed = c->needed;
 	describe_lists(s, f, list);
-	copy_blocks(s, f);
+	copy_blocks(s, f, copy);
 	s->failure_credit -= exact_now() - at;
 }
 

@@ -178,7 +178,7 @@ INTERNAL void program_clashed(struct state *s, uint64_t program);
 /* Traces need more than the trace region has, over all banks. */
 INTERNAL void trace_refused(struct state *s, uint64_t needed, uint64_t region);
 INTERNAL bool failed_lately(const struct state *s);
-enum { TTMON_FAILURE_RECORDS = 8, TTMON_FAILED_BLOCK_RECORDS = 1 << 17 };
+enum { TTMON_FAILURE_RECORDS = 64, TTMON_FAILED_BLOCK_RECORDS = 1 << 17 };
 INTERNAL void list_cleared(struct state *s, uint64_t object);
 INTERNAL void list_cut(struct state *s, uint64_t object, uint64_t low, uint64_t high); /* both 0: undone */
 /* The allocators that were made since then are of sub-devices, but which are whose is not known. */

@@ -120,7 +120,7 @@ func (g *Gatherer) Run(ctx context.Context) {
 }
 
 // subject is what failures are about of which a ledger tells all or none. A user can
-// write a ledger in the name of another's process: it tells of no failure of that.
+// write a ledger in the name of another's process: that reports no failure of it.
 type subject struct {
 	pid, uid int
 	kind     failure.Kind
@@ -147,7 +147,7 @@ const (
 
 // fromProbes takes what the probes saw, and reads the ledgers of the processes
 // that failed: those know the lines, and a process that fails may exit before the
-// next sweep. Where a ledger tells of such failures it is believed alone: which of
+// next sweep. Where a ledger reports such failures it is believed alone: which of
 // its records is the one that the probes saw could only be guessed.
 func (g *Gatherer) fromProbes() {
 	if g.o.Probes == nil {
@@ -174,7 +174,7 @@ func (g *Gatherer) fromProbes() {
 	}
 }
 
-// settle takes what the probes saw and no ledger tells of.
+// settle takes what the probes saw and no ledger reports.
 func (g *Gatherer) settle(keeps map[int]bool, now time.Time) {
 	g.held = slices.DeleteFunc(g.held, func(h held) bool {
 		switch {

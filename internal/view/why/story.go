@@ -440,7 +440,7 @@ func Doubts(r *failure.Record) (list []string) {
 		case failure.StateUnknown:
 			list = append(list, "the process ran before it was watched, or events were lost: its blocks are not all known")
 		case failure.BlocksMissing:
-			list = append(list, "it held more blocks than are kept with a failure")
+			list = append(list, "not all blocks that it held are kept with the failure")
 		case failure.NoLines:
 			list = append(list, "lines are not known: ttmon run --stacks -- COMMAND names them")
 		case failure.NoHolderLines:
