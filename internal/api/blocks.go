@@ -40,7 +40,11 @@ func LedgerBlocks(p *blocks.Process, uid int, path string, l *ledgerfile.Ledger)
 // blocksOf answers with the allocators of a process: every pool and block.
 func (s *Server) blocksOf(w unixhttp.Writer, r *unixhttp.Request) {
 	if of, ok := s.ownBlocks(w, r); ok {
-		answer(w, unixhttp.StatusOK, map[string]any{"schema": "ttmon.blocks/1", "process": of.Process})
+		out := map[string]any{"schema": "ttmon.blocks/1", "process": of.Process}
+		if of.Sites != nil {
+			out["sites"] = of.Sites()
+		}
+		answer(w, unixhttp.StatusOK, out)
 	}
 }
 

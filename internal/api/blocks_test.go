@@ -9,6 +9,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/unixhttp/nethttp"
 )
 
@@ -16,6 +17,7 @@ func TestBlocks(t *testing.T) {
 	list := blocks.NewList(blocks.Geometry{Pool: model.DRAM, Banks: 8, Capacity: 1 << 20}, blocks.FromStart)
 	list.Alloc(blocks.Block{Addr: 64, Size: 128, Asked: 1000})
 	known := &blocks.Process{PID: 7, Allocators: []*blocks.Allocator{{Chips: []uint64{5}, Lists: []*blocks.List{list}}}}
+	sites := func() []runreport.Site { return []runreport.Site{{Number: 3, Tag: "weights"}} }
 	for _, c := range []struct {
 		name, path string
 		blocks     func(int) (BlocksOf, bool)
@@ -23,7 +25,7 @@ func TestBlocks(t *testing.T) {
 		uid        int
 		status     int
 	}{
-		{"its owner", "7", func(pid int) (BlocksOf, bool) { return BlocksOf{Process: known, UID: 1}, pid == 7 }, Hiding{GID: -1}, 1, http.StatusOK},
+		{"its owner", "7", func(pid int) (BlocksOf, bool) { return BlocksOf{Process: known, UID: 1, Sites: sites}, pid == 7 }, Hiding{GID: -1}, 1, http.StatusOK},
 		{"unknown process", "8", func(pid int) (BlocksOf, bool) { return BlocksOf{Process: known}, pid == 7 }, Hiding{GID: -1}, 1, http.StatusNotFound},
 		{"no pid", "x", func(int) (BlocksOf, bool) { return BlocksOf{Process: known}, true }, Hiding{GID: -1}, 1, http.StatusBadRequest},
 		{"no uprobes", "7", nil, Hiding{GID: -1}, 1, http.StatusNotFound},
@@ -43,9 +45,15 @@ func TestBlocks(t *testing.T) {
 			if c.status != http.StatusOK {
 				return
 			}
-			var answer struct{ Process *blocks.Process }
+			var answer struct {
+				Process *blocks.Process
+				Sites   []runreport.Site
+			}
 			if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || answer.Process.Blocks() != 1 {
 				t.Errorf("%v: %s", err, w.Body)
+			}
+			if of, _ := c.blocks(7); (of.Sites != nil) != (len(answer.Sites) == 1 && answer.Sites[0].Tag == "weights") {
+				t.Errorf("the lines that hold them: %s", w.Body)
 			}
 		})
 	}

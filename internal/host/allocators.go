@@ -29,7 +29,7 @@ func (h *Host) Allocators(ctx context.Context, id model.ProcessID) (collect.Allo
 		c := client.New(path)
 		defer c.Close()
 		var p *blocks.Process
-		if p, err = c.Blocks(ctx, id.PID); err == nil {
+		if p, _, err = c.Blocks(ctx, id.PID); err == nil {
 			list = append(list, collect.Allocators{Source: model.FromUprobe, Process: p})
 		}
 	}

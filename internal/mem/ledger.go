@@ -17,8 +17,8 @@ import (
 
 // fromLedger answers from the ledger of a process.
 func fromLedger(h *host.Host, p track.Process, snap *model.Snapshot) *Answer {
-	a := &Answer{Processes: []*blocks.Process{p.State}, Snapshot: snap, Time: time.Now(), ledger: &p}
-	a.Place, a.Tensor = bankmap.CallSites(runreport.Sites(p.Ledger))
+	a := &Answer{Processes: []*blocks.Process{p.State}, Snapshot: snap, Time: time.Now(), sites: runreport.Sites(p.Ledger)}
+	a.Place, a.Tensor = bankmap.CallSites(a.sites)
 	a.Refresh = func(_ context.Context, ascii bool) bank.Answer {
 		answer := bank.Answer{At: time.Now(), Options: bankmap.Options{Title: title(snap, p.PID), Chip: words.ChipNames(snap), ASCII: ascii}}
 		now, ok := h.Ledger(model.ProcessID{PID: p.PID, StartTicks: p.Start})

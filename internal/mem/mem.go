@@ -22,7 +22,6 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/selection"
-	"github.com/ttmon/ttmon/internal/source/track"
 	"github.com/ttmon/ttmon/internal/view/bankmap"
 	"github.com/ttmon/ttmon/internal/view/tui/bank"
 	"github.com/ttmon/ttmon/internal/view/words"
@@ -40,7 +39,7 @@ type Answer struct {
 	// Refresh asks again, for a screen; nil: the answer does not change.
 	Refresh func(ctx context.Context, ascii bool) bank.Answer
 
-	ledger *track.Process // where the process keeps one
+	sites []runreport.Site // of its blocks, by number; nil: not known
 }
 
 // Question is about the allocators of one process, or of all that use the chosen
@@ -74,11 +73,13 @@ func (q Question) Fetch(h *host.Host) (*Answer, error) {
 	if err != nil {
 		return nil, exit.With(exit.Internal, "%w", err)
 	}
-	found, err := q.processes(ctx, c, snap)
+	found, sites, err := q.processes(ctx, c, snap)
 	if err != nil {
 		return nil, err
 	}
-	return &Answer{Processes: found, Snapshot: snap, Time: time.Now(), Refresh: refresh(path, q.PID)}, nil
+	a := &Answer{Processes: found, Snapshot: snap, Time: time.Now(), Refresh: refresh(path, q.PID), sites: sites}
+	a.Place, a.Tensor = callSites(sites)
+	return a, nil
 }
 
 // known is what is known of the process without its allocator, as the beginning of a
@@ -120,46 +121,60 @@ func refresh(path string, pid int) func(context.Context, bool) bank.Answer {
 		c := client.New(path) // the screen asks from another goroutine than Next
 		defer c.Close()
 		answer := bank.Answer{At: time.Now(), Options: bankmap.Options{ASCII: ascii}}
-		if answer.Process, answer.Err = c.Blocks(ctx, pid); answer.Err != nil {
+		var sites []runreport.Site
+		if answer.Process, sites, answer.Err = c.Blocks(ctx, pid); answer.Err != nil {
 			return answer
 		}
 		if snap, err := c.Snapshot(ctx); err == nil {
 			answer.Options = bankmap.Options{Title: title(snap, pid), Chip: words.ChipNames(snap), ASCII: ascii}
 		}
+		answer.Options.Place, answer.Options.Tensor = callSites(sites)
 		return answer
 	}
 }
 
-// processes asks ttmond for the processes that are meant.
-func (q Question) processes(ctx context.Context, c *client.Client, snap *model.Snapshot) (found []*blocks.Process, err error) {
+// callSites says where blocks were asked for, and what for; nil: not known.
+func callSites(sites []runreport.Site) (place, tensor func(blocks.Block) string) {
+	if sites == nil {
+		return nil, nil
+	}
+	return bankmap.CallSites(sites)
+}
+
+// processes asks ttmond for the processes that are meant, and for the call sites of
+// one: a number of a site is one in its own ledger.
+func (q Question) processes(ctx context.Context, c *client.Client, snap *model.Snapshot) (found []*blocks.Process, sites []runreport.Site, err error) {
 	if q.PID != 0 {
-		p, err := c.Blocks(ctx, q.PID)
+		p, sites, err := c.Blocks(ctx, q.PID)
 		if errors.Is(err, client.ErrNotFound) {
-			return nil, exit.With(exit.NoDevice, "%w; ttmond watches programs that use libtt_metal.so (ttmon daemon status says if it cannot)", err)
+			return nil, nil, exit.With(exit.NoDevice, "%w; ttmond watches programs that use libtt_metal.so (ttmon daemon status says if it cannot)", err)
 		}
 		if err != nil {
-			return nil, exit.With(exit.Internal, "%w", err)
+			return nil, nil, exit.With(exit.Internal, "%w", err)
 		}
-		return []*blocks.Process{p}, nil
+		return []*blocks.Process{p}, sites, nil
 	}
 	chosen, err := q.Only.From(snap)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for i := range chosen.Processes {
-		p, err := c.Blocks(ctx, chosen.Processes[i].PID)
+		p, of, err := c.Blocks(ctx, chosen.Processes[i].PID)
 		if errors.Is(err, client.ErrNotFound) {
 			continue
 		}
 		if err != nil {
-			return nil, exit.With(exit.Internal, "%w", err)
+			return nil, nil, exit.With(exit.Internal, "%w", err)
 		}
-		found = append(found, p)
+		found, sites = append(found, p), of
+	}
+	if len(found) > 1 {
+		sites = nil
 	}
 	if len(found) == 0 {
-		return nil, exit.With(exit.NoDevice, "no program that ttmond watches uses these devices, so there is no allocator to ask")
+		return nil, nil, exit.With(exit.NoDevice, "no program that ttmond watches uses these devices, so there is no allocator to ask")
 	}
-	return found, nil
+	return found, sites, nil
 }
 
 // Append prints the maps of the banks, and what would fit; nil: nothing is asked.
@@ -187,8 +202,8 @@ func (a *Answer) Append(dst []byte, wanted *bankmap.FitRequest, width int, ascii
 // AppendJSON prints the answer as a document (ttmon.blocks/1).
 func (a *Answer) AppendJSON(dst []byte, wanted *bankmap.FitRequest) ([]byte, error) {
 	doc := map[string]any{"schema": "ttmon.blocks/1", "time": a.Time.UTC().Format(time.RFC3339Nano), "processes": a.Processes}
-	if a.ledger != nil { // its blocks have their sites by number
-		doc["sites"] = runreport.Sites(a.ledger.Ledger)
+	if a.sites != nil {
+		doc["sites"] = a.sites
 	}
 	if wanted != nil {
 		fits := []answerTo{}

@@ -15,18 +15,20 @@ import (
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/view/bankmap"
 	"github.com/ttmon/ttmon/internal/wire"
 	"github.com/ttmon/ttmon/internal/wire/sample"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 // process is one that has a list of DRAM with a block in it.
 func process(t *testing.T) []byte {
 	t.Helper()
 	l := blocks.NewList(blocks.Geometry{Pool: model.DRAM, Banks: 2, Capacity: 1 << 20, Align: 32, Smallest: 32}, blocks.FromStart)
-	l.Alloc(blocks.Block{Addr: 0, Size: 4096})
-	b, err := json.Marshal(map[string]any{"process": &blocks.Process{PID: 4242, Start: 7, Allocators: []*blocks.Allocator{{ID: 1, Chips: []uint64{1}, Lists: []*blocks.List{l}}}}})
+	l.Alloc(blocks.Block{Addr: 0, Size: 4096, Site: 3})
+	b, err := json.Marshal(map[string]any{"process": &blocks.Process{PID: 4242, Start: 7, Allocators: []*blocks.Allocator{{ID: 1, Chips: []uint64{1}, Lists: []*blocks.List{l}}}}, "sites": []runreport.Site{{Number: 3, Stack: []ledgerfile.Frame{{File: "model.py", Line: 88}}, Blocks: 1, Bytes: 8192}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,5 +155,25 @@ func TestWriteReports(t *testing.T) {
 	a.Processes[0].Lost = 1
 	if e, ok := errors.AsType[*exit.Error](a.WriteReports(dir)); !ok || e.Code != exit.Unsupported {
 		t.Errorf("of a process of which not all is known: %v", e)
+	}
+}
+
+// TestLinesThroughTtmond: a ttmond that reads a process's ledger says which lines hold
+// its blocks, to who cannot read that ledger.
+func TestLinesThroughTtmond(t *testing.T) {
+	socket := daemon(t)
+	for name, q := range map[string]Question{"a process": {PID: 4242}, "of its device": {Only: selection.Selection{"0"}}} {
+		t.Run(name, func(t *testing.T) {
+			a, err := ask(t, q, socket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text := string(a.Append(nil, nil, 100, true, false)); !strings.Contains(text, "model.py:88") {
+				t.Errorf("no line:\n%s", text)
+			}
+			if b, err := a.AppendJSON(nil, nil); err != nil || !strings.Contains(string(b), `"file": "model.py"`) {
+				t.Errorf("no line: %s, %v", b, err)
+			}
+		})
 	}
 }

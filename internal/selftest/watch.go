@@ -43,7 +43,8 @@ func (t *test) plainWatchers() []watcher {
 			allocators: func(ctx context.Context, pid int) (*blocks.Process, error) {
 				c := client.New(t.host.Socket())
 				defer c.Close()
-				return c.Blocks(ctx, pid)
+				p, _, err := c.Blocks(ctx, pid)
+				return p, err
 			},
 		})
 	}

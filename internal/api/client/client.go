@@ -20,6 +20,7 @@ import (
 	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
@@ -111,19 +112,22 @@ func (c *Client) Stale(ctx context.Context) (*wire.Stale, error) {
 
 // Blocks asks for the allocators of a process, with every block. Of one that is
 // not watched nothing is known: ErrNotFound.
-func (c *Client) Blocks(ctx context.Context, pid int) (*blocks.Process, error) {
+func (c *Client) Blocks(ctx context.Context, pid int) (*blocks.Process, []runreport.Site, error) {
 	body, err := c.get(ctx, fmt.Sprintf("/v1/processes/%d/blocks", pid))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var answer struct{ Process *blocks.Process }
+	var answer struct {
+		Process *blocks.Process
+		Sites   []runreport.Site
+	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return nil, fmt.Errorf("reading the blocks of process %d: %w", pid, err)
+		return nil, nil, fmt.Errorf("reading the blocks of process %d: %w", pid, err)
 	}
 	if answer.Process == nil {
-		return nil, fmt.Errorf("the ttmond at %s sent no blocks of process %d", c.path, pid)
+		return nil, nil, fmt.Errorf("the ttmond at %s sent no blocks of process %d", c.path, pid)
 	}
-	return answer.Process, nil
+	return answer.Process, answer.Sites, nil
 }
 
 // get sends a request, and again on a new connection if the old one was closed by

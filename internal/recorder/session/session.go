@@ -267,7 +267,7 @@ func (d *daemonView) fetch(ctx context.Context, h *host.Host, x *seen, s *Sessio
 		if !throughKernel(p) {
 			continue
 		}
-		if b, err := d.client.Blocks(ctx, p.PID); err == nil {
+		if b, _, err := d.client.Blocks(ctx, p.PID); err == nil {
 			x.blocks = append(x.blocks, b)
 		}
 	}
