@@ -201,3 +201,45 @@ func TestUnreadAnswers(t *testing.T) {
 		}
 	})
 }
+
+// TestReserve: requests that last, and connections that are opened meanwhile, do not
+// keep a scrape out.
+func TestReserve(t *testing.T) {
+	const conns, most = 8, 6
+	for name, request := range map[string]string{
+		"long answers":   "GET /slow HTTP/1.1\r\nHost: x\r\n\r\n",
+		"long questions": "POST /slow HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			release, begun := make(chan struct{}), make(chan struct{}, conns)
+			defer close(release)
+			slow := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/slow" {
+					begun <- struct{}{}
+					<-release
+				}
+				_, _ = io.WriteString(w, "fine")
+			})
+			l := start(t, conns, Reserve(slow, most, func(path string) bool { return path == "/metrics" }).ServeHTTP)
+			for range conns {
+				c, refused := dial(t, l), make(chan struct{})
+				if _, err := io.WriteString(c, request); err != nil {
+					t.Fatal(err)
+				}
+				go func() { defer close(refused); _, _ = c.Read(make([]byte, 1)) }()
+				select {
+				case <-begun:
+				case <-refused:
+				}
+			}
+			for range conns {
+				dial(t, l) // and sends nothing
+			}
+			for range 3 {
+				if got := scrape(t, l); !strings.HasSuffix(got, "fine") {
+					t.Errorf("scrape: %q", got)
+				}
+			}
+		})
+	}
+}

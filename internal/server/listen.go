@@ -25,6 +25,7 @@ import (
 // Bounds of the TCP listener.
 const (
 	maxHTTPConns    = 512 // a page that is open has two
+	maxHTTPRequests = 448 // under way at once, apart from scrapes
 	maxScrapes      = 4
 	httpReadTimeout = 5 * time.Second
 	httpIdleTimeout = time.Minute
@@ -56,7 +57,7 @@ func (s *Server) listen(ctx context.Context) error {
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, c Listen, log *slog.Logger) error {
 	host, _, _ := net.SplitHostPort(c.Address)
 	server := &http.Server{
-		Handler:           httpguard.Guard(h, httpguard.Options{OnlyLocal: loopback(host), Page: isPage}),
+		Handler:           httpguard.Guard(httpguard.Reserve(h, maxHTTPRequests, isMonitoring), httpguard.Options{OnlyLocal: loopback(host), Page: isPage}),
 		ReadHeaderTimeout: httpReadTimeout,
 		ReadTimeout:       2 * httpReadTimeout,
 		IdleTimeout:       httpIdleTimeout,
@@ -101,6 +102,10 @@ func bind(ctx context.Context, address string, log *slog.Logger) (net.Listener, 
 		}
 	}
 }
+
+// isMonitoring reports whether a path is what those ask for who watch over the host:
+// they are answered while others take all they can. It costs little.
+func isMonitoring(path string) bool { return path == "/metrics" || strings.HasPrefix(path, "/-/") }
 
 // isPage reports whether a path is a file of the page, and nothing that costs.
 func isPage(path string) bool {
