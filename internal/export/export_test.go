@@ -383,3 +383,13 @@ func TestLay(t *testing.T) {
 		t.Errorf("by the time that was given: %+v", s)
 	}
 }
+
+// TestJSONLIsHarmless: a name that a program chose does nothing to a terminal.
+func TestJSONLIsHarmless(t *testing.T) {
+	var b bytes.Buffer
+	d := NewJSONL(&b)
+	d.Instant(&Instant{Name: "a\u202e\u009bb"})
+	if err := d.Close(); err != nil || strings.ContainsAny(b.String(), "\u202e\u009b") || !strings.Contains(b.String(), `"a\u202e\u009bb"`) {
+		t.Errorf("%q, %v", b.String(), err)
+	}
+}

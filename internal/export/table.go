@@ -2,6 +2,7 @@ package export
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // boundWord is how a figure is to be read; empty: it is exact.
@@ -65,15 +67,16 @@ func (t *table) Close() error {
 
 // documents is a JSON document a line.
 type documents struct {
-	out *bufio.Writer
-	enc *json.Encoder
-	err error
+	out  *bufio.Writer
+	line bytes.Buffer
+	enc  *json.Encoder // into line
+	err  error
 }
 
 // NewJSONL writes a JSON document a line: points, slices and instants.
 func NewJSONL(w io.Writer) Sink {
 	d := &documents{out: bufio.NewWriterSize(w, 256<<10)}
-	d.enc = json.NewEncoder(d.out)
+	d.enc = json.NewEncoder(&d.line)
 	d.enc.SetEscapeHTML(false)
 	return d
 }
@@ -90,7 +93,12 @@ type row struct {
 }
 
 func (d *documents) write(v any) {
-	if err := d.enc.Encode(v); err != nil && d.err == nil {
+	d.line.Reset()
+	err := d.enc.Encode(v)
+	if err == nil {
+		_, err = d.out.Write(wire.Harmless(d.line.Bytes()))
+	}
+	if err != nil && d.err == nil {
 		d.err = err
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -276,6 +277,23 @@ func TestNodeURL(t *testing.T) {
 	for _, bad := range []string{"{instance}", "javascript:{host}", "https://one.example/", "ftp://{host}/", "https://"} {
 		if _, err := New(Options{Page: bad}); err == nil {
 			t.Errorf("%q is taken", bad)
+		}
+	}
+}
+
+// TestAnswersAreHarmless: a name that a host of the fleet chose, and what a caller asked
+// for, do nothing to a terminal.
+func TestAnswersAreHarmless(t *testing.T) {
+	series := map[string][]string{}
+	for part, lines := range three {
+		for _, l := range lines {
+			series[part] = append(series[part], strings.ReplaceAll(l, `"host":"`, `"host":"\u202e\u009b`))
+		}
+	}
+	fleet, _, _ := serve(t, series)
+	for _, address := range []string{fleet, fleet + "?metric=" + url.QueryEscape("\u202e\u009b")} {
+		if _, _, text := get(t, address); strings.ContainsAny(text, "\u202e\u009b") || !strings.Contains(text, `\u202e`) {
+			t.Errorf("%.300q", text)
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/ttmon/ttmon/internal/fleet/query"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/wire"
 )
 
 const (
@@ -203,6 +204,7 @@ func (k *kept) get(ctx context.Context, s *Server, ask func(*answer.Querier) (an
 		if k.plain, err = json.Marshal(reply); err != nil {
 			panic("BUG: " + err.Error())
 		}
+		k.plain = wire.Harmless(k.plain)
 		k.packed = pack(k.plain)
 	}
 	return k.plain, k.packed, k.err
@@ -219,5 +221,6 @@ func pack(b []byte) []byte {
 func fail(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": text})
+	b, _ := json.Marshal(map[string]string{"error": text})
+	_, _ = w.Write(append(wire.Harmless(b), '\n'))
 }

@@ -163,3 +163,19 @@ func TestBounds(t *testing.T) {
 		}
 	}
 }
+
+// TestAnswersAreHarmless: neither results nor errors do anything to a terminal.
+func TestAnswersAreHarmless(t *testing.T) {
+	web := serve(t)
+	for _, query := range []string{"label_replace(vector(1), \"x\", \"a\u202e\u009bb\", \"\", \"\")", "\"a\u202e\u009bb\"", "nonsense \u202e\u009b"} {
+		r, err := http.Get(web.URL + "/api/v1/query?query=" + url.QueryEscape(query))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(r.Body)
+		r.Body.Close()
+		if err != nil || strings.ContainsAny(string(b), "\u202e\u009b") || !strings.Contains(string(b), `\u202e`) {
+			t.Errorf("%q: %v", b, err)
+		}
+	}
+}

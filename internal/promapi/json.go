@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // queryResult is a value whose memory the engine takes back after it is written.
@@ -40,7 +42,7 @@ func writeData(w http.ResponseWriter, data any) {
 		return
 	}
 	_, _ = out.WriteString(`{"status":"success","data":`)
-	_, _ = out.Write(text)
+	_, _ = out.Write(wire.Harmless(text))
 	_, _ = out.WriteString("}\n")
 }
 
@@ -92,7 +94,8 @@ func writeError(w http.ResponseWriter, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(e.status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": e.kind, "error": err.Error()})
+	text, _ := json.Marshal(map[string]string{"status": "error", "errorType": e.kind, "error": err.Error()})
+	_, _ = w.Write(append(wire.Harmless(text), '\n'))
 }
 
 func appendValue(b []byte, v parser.Value) []byte {
@@ -132,7 +135,7 @@ func appendLabels(b []byte, l labels.Labels) []byte {
 
 func appendString(b []byte, s string) []byte {
 	text, _ := json.Marshal(s)
-	return append(b, text...)
+	return append(b, wire.Harmless(text)...)
 }
 
 // appendPoint writes [seconds,"value"].
