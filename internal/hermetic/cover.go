@@ -30,7 +30,28 @@ func cover() error {
 			return err
 		}
 	}
+	if err := coverState(); err != nil {
+		return err
+	}
 	return empty(covered, keptEntries())
+}
+
+// coverState hides what ttmond and ttmon-server keep on the machine, and shows all
+// else below /var/lib: a daemon that a test starts without --state-dir, as systemd
+// does, keeps its state there.
+func coverState() error {
+	const dir = "/var/lib"
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var kept []string
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), "ttmon") {
+			kept = append(kept, filepath.Join(dir, e.Name()))
+		}
+	}
+	return empty([]directory{{dir, "0755"}}, kept)
 }
 
 // CoverTmp gives a test that is Alone a /tmp in which no other test writes. The

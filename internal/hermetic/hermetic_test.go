@@ -47,7 +47,9 @@ func printView() {
 		entries, err := os.ReadDir(c.path)
 		fmt.Println(c.path, err, slices.DeleteFunc(names(entries), func(name string) bool { return c.path+"/"+name == mark }))
 	}
-	err := os.WriteFile(filepath.Join(os.TempDir(), "written"), make([]byte, 1<<20), 0o600)
+	entries, err := os.ReadDir("/var/lib")
+	fmt.Println("/var/lib", err, names(entries))
+	err = os.WriteFile(filepath.Join(os.TempDir(), "written"), make([]byte, 1<<20), 0o600)
 	fmt.Println("writing to", os.TempDir(), err)
 	_, err = os.Stat("/proc/self/fd/77")
 	fmt.Println("descriptor 77 is open:", err == nil)
@@ -98,7 +100,7 @@ func outside(t *testing.T, prepare, play string, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.Remove(exe) })
-	script := "set -e\nmount -t tmpfs none /run\n" + prepare + "\n"
+	script := "set -e\nmount -t tmpfs none /run\nmount -t tmpfs none /var/lib\nmkdir /var/lib/dpkg /var/lib/ttmon /var/lib/ttmon-server\n" + prepare + "\n"
 	if !strings.Contains(prepare, "exec ") {
 		script += `exec "$@"`
 	}
@@ -124,7 +126,7 @@ func TestUnfriendlyMachine(t *testing.T) {
 			}
 			cmd := outside(t, c.prepare, "look")
 			out, err := cmd.CombinedOutput()
-			want := "inside true uid " + c.user + " processes 0\n/dev/shm <nil> []\n/tmp <nil> []\n/run <nil> []\nwriting to /tmp <nil>\ndescriptor 77 is open: false\n"
+			want := "inside true uid " + c.user + " processes 0\n/dev/shm <nil> []\n/tmp <nil> []\n/run <nil> []\n/var/lib <nil> [dpkg]\nwriting to /tmp <nil>\ndescriptor 77 is open: false\n"
 			if err != nil || string(out) != want {
 				t.Errorf("%v, seen:\n%s\nwant:\n%s", err, out, want)
 			}
