@@ -40,6 +40,7 @@ type workSample struct {
 	settled bool // nothing ran then
 	// atRecord is what had gone unseen when its last record came, at least.
 	atRecord unseen
+	ahead    time.Duration // hostAhead by then
 	used     bool
 }
 
@@ -204,7 +205,7 @@ func (j *workJoin) measure(p *model.Process, c *claim.Work, source model.Source)
 	settled := isSettled(c, host)
 	out.Work = busy(c, before, settled)
 	sample := &workSample{
-		Work: *c, used: true, settled: settled, atRecord: unseenAtRecord(c, before),
+		Work: *c, used: true, settled: settled, atRecord: unseenAtRecord(c, before), ahead: hostAhead(c, before),
 		ops: make(map[string]claim.Op, len(c.Ops)),
 	}
 	for _, o := range c.Ops {

@@ -158,7 +158,7 @@ func TestBusy(t *testing.T) {
 			func(h *workHost) claim.Set {
 				return h.reported(500*time.Millisecond, 9, func(w *claim.Work) { w.LastRecord = h.now.Add(500 * time.Millisecond) })
 			},
-			0.5, model.AtLeast, model.WorkUnreported, false,
+			0.5, model.Unsure, model.WorkUnreported, false,
 		},
 		{
 			"programs without an id", func(h *workHost) claim.Set { return h.reported(0, 0, nil) },
@@ -187,7 +187,7 @@ func TestBusy(t *testing.T) {
 			func(h *workHost) claim.Set {
 				return h.reported(31*time.Second, 2, func(w *claim.Work) { w.LastEnd = time.Hour + 31*time.Second })
 			},
-			1, model.Exact, "", false,
+			0.36, model.AtLeast, model.WorkUnreported, false,
 		},
 		{
 			"a layout that is not known", func(h *workHost) claim.Set { return h.reported(0, 0, nil) },

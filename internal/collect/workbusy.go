@@ -110,6 +110,7 @@ type difference struct {
 	// records is from the last record of the earlier sample to that of the later
 	// one, by the chip's clock; 0: not known.
 	records time.Duration
+	late    time.Duration // that one of the two records came, as far as is known
 	room    time.Duration // that there was for the work
 	// settled says that nothing ran at the earlier sample, for certain; idle is how
 	// long its last record was ago.
@@ -127,6 +128,9 @@ func newDifference(c *claim.Work, from *workSample, settled bool) difference {
 	d.room = d.window + d.head
 	if host, chip := d.room-d.tail, c.LastEnd-from.LastEnd; from.LastEnd > 0 && chip > 0 && near(host, chip) {
 		d.records = chip
+	}
+	if ahead := hostAhead(c, from); d.records > 0 {
+		d.late = max(lateness(&from.Work, ahead), lateness(c, ahead))
 	}
 	d.idle = d.head
 	if d.settled = from.settled; d.settled {
@@ -167,6 +171,30 @@ func near(a, b time.Duration) bool { return (a - b).Abs() <= slack(max(a, b)) }
 
 func slack(d time.Duration) time.Duration { return d/50 + 20*time.Millisecond }
 
+// drift is how much the clocks of a host and of a chip may part.
+const drift = 61e-6
+
+// hostAhead is by how much the host's clock is ahead of the chip's: by the record
+// that came soonest after its program. 0: not known.
+func hostAhead(c *claim.Work, before *workSample) time.Duration {
+	if c.LastEnd == 0 {
+		return 0
+	}
+	ahead := time.Duration(c.LastRecord.UnixNano()) - c.LastEnd
+	if before == nil || before.LastEnd == 0 || before.LastEnd > c.LastEnd { // its clock began again
+		return ahead
+	}
+	if before.ahead == 0 { // a mark of the process
+		return min(ahead, time.Duration(before.LastRecord.UnixNano())-before.LastEnd)
+	}
+	return min(ahead, before.ahead+time.Duration(float64(c.At.Sub(before.At))*drift))
+}
+
+// lateness is how long the last record took to come.
+func lateness(c *claim.Work, ahead time.Duration) time.Duration {
+	return max(0, time.Duration(c.LastRecord.UnixNano())-c.LastEnd-ahead)
+}
+
 // figure is how long a program ran in a window.
 type figure struct {
 	busy, window time.Duration
@@ -193,13 +221,16 @@ func (d *difference) figure() figure {
 		return figure{min(d.busy, d.inside), d.inside, model.Exact, "", d.unseen}
 	}
 	least := min(d.inside, max(0, d.busy-d.head))
-	if d.records > 0 { // it was idle for no longer than between its records
-		least = max(least, d.inside-max(0, d.records-d.busy))
+	switch {
+	case d.settled: // nothing that was reported since can have run before
+		return figure{least, d.window, model.AtLeast, model.WorkUnreported, d.unseen}
+	case d.records == 0:
+		// How late records came is not known: what they report may have run long
+		// before the sample.
+		return figure{least, d.window, model.Unsure, model.WorkUnreported, d.unseen}
 	}
-	if least >= d.window {
-		return figure{d.window, d.window, model.Exact, "", d.unseen}
-	}
-	return figure{least, d.window, model.AtLeast, model.WorkUnreported, d.unseen}
+	least = max(least, d.inside-max(0, d.records-d.busy)) // it was idle for no longer than between its records
+	return figure{max(0, least-d.late-slack(d.records)), d.window, model.AtLeast, model.WorkUnreported, d.unseen}
 }
 
 // doubt is why more may have run than is known of all that was reported.

@@ -188,6 +188,16 @@ type ChipWork struct {
 	GapsCause GapCause
 }
 
+// ShareBound is the bound of the shares of the operations. Where a part of what was
+// reported may have run before the window, it is not known of which operations: each
+// share may be too high, though their sum is not.
+func (c *ChipWork) ShareBound() Bound {
+	if c.Work.Bound == AtLeast && c.Work.Cause == WorkUnreported {
+		return Unsure
+	}
+	return c.Work.Bound
+}
+
 // MaxGaps is how many gaps are kept of a process and chip.
 const MaxGaps = 8
 

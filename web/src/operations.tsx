@@ -23,7 +23,14 @@ interface Row {
   pid: number;
   chip: string;
   share: number | null;
+  mark: string;
   op: Operation | null; // null: the time between programs
+}
+
+/** The mark of the shares of a chip, as ChipWork.ShareBound in internal/model has it. */
+function shareMark(c: ChipWork): string {
+  if (c.busy_bound === "at_least" && c.cause !== "unreported") return "≥";
+  return c.busy_bound === undefined || c.busy_bound === "exact" ? "" : "~";
 }
 
 /** The rows of some processes on some device, those that take most first. */
@@ -33,8 +40,9 @@ function rowsOf(list: Process[], device: number | undefined): Row[] {
     for (const c of p.work?.chips ?? []) {
       if (device !== undefined && c.index !== device) continue;
       const chip = `${c.index ?? "–"}${c.chip ?? ""}`;
-      for (const op of c.operations) rows.push({ key: `${p.pid} ${c.chip_id} ${op.name} ${op.others ?? ""}`, pid: p.pid, chip, share: op.share_ratio, op });
-      if (c.late_ratio) rows.push({ key: `${p.pid} ${c.chip_id} late`, pid: p.pid, chip, share: c.late_ratio, op: null });
+      const mark = shareMark(c);
+      for (const op of c.operations) rows.push({ key: `${p.pid} ${c.chip_id} ${op.name} ${op.others ?? ""}`, pid: p.pid, chip, share: op.share_ratio, mark, op });
+      if (c.late_ratio) rows.push({ key: `${p.pid} ${c.chip_id} late`, pid: p.pid, chip, share: c.late_ratio, mark: mark && "~", op: null });
     }
   }
   return rows.sort((a, b) => (b.share ?? 0) - (a.share ?? 0) || (b.op?.time_ns ?? 0) - (a.op?.time_ns ?? 0));
@@ -46,7 +54,11 @@ const most = 12;
 export function Operations(p: { processes: Process[]; device?: number }) {
   const rows = rowsOf(p.processes, p.device);
   if (rows.length === 0) return null;
-  const share = (v: number | null) => (v === null ? "–" : v > 0 && v < 0.0005 ? "<0.1 %" : (100 * v).toFixed(1) + " %");
+  const share = ({ share: v, mark }: Row) => {
+    if (v === null) return "–";
+    if (v > 0 && v < 0.0005) return "<0.1 %";
+    return mark + (mark === "≥" ? Math.floor(1000 * v) / 10 : 100 * v).toFixed(1) + " %";
+  };
   return (
     <Panel title="Operations">
       <table class="operations">
@@ -64,7 +76,7 @@ export function Operations(p: { processes: Process[]; device?: number }) {
         <tbody>
           {rows.slice(0, most).map((r) => (
             <tr key={r.key}>
-              <td class="num">{share(r.share)}</td>
+              <td class="num">{share(r)}</td>
               <td>{r.op ? operationName(r.op) : "(between programs: the host is late)"}</td>
               <td class="num">{r.op && r.op.calls_per_s !== null ? r.op.calls_per_s.toFixed(0) : ""}</td>
               <td class="num">{r.op && r.op.calls > 0 ? programTime(r.op.time_ns / r.op.calls) : ""}</td>

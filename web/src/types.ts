@@ -97,6 +97,8 @@ export interface ChipWork {
   chip?: string;
   chip_id: string;
   busy_ratio: number | null;
+  busy_bound?: string;
+  cause?: string;
   late_ratio: number | null;
   operations: Operation[];
   gaps?: Gap[];

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/lib/libtest"
 )
 
@@ -227,12 +228,13 @@ func everywhere(busy float64) func(*stage, *workJob) {
 				Operations []struct {
 					Operation string
 					Share     float64 `json:"share_ratio"`
+					Bound     string  `json:"share_bound"`
 				}
 			}
 			_ = json.Unmarshal([]byte(ttmon("ops", "--once", "--json")), &x)
 			for _, o := range x.Operations {
 				if o.Operation == "eltwise/binary_ng" {
-					return percent(o.Share)
+					return words.Mark(model.ParseBound(o.Bound)) + percent(o.Share)
 				}
 			}
 			return ""

@@ -40,10 +40,7 @@ type OpText struct{ Share, Name, Rate, Mean, Longest, Time, Calls, Device, Proce
 func (o *Op) Text() OpText {
 	t := OpText{Share: "–", Rate: "–", Device: "–", Process: strconv.Itoa(o.Process.PID) + " " + words.Program(o.Process)}
 	if v, ok := o.Share.Get(); ok {
-		t.Share = words.Fixed(100*v, 1) + "%"
-		if v > 0 && v < 0.0005 {
-			t.Share = "<0.1%"
-		}
+		t.Share = words.OperationShare(v, o.bound())
 	}
 	if o.Chip.Device != model.NoDevice {
 		t.Device = strconv.Itoa(o.Chip.Device) + words.Escape(o.Chip.Chip)
@@ -58,6 +55,15 @@ func (o *Op) Text() OpText {
 	t.Name, t.Calls = words.Operation(o.Operation), strconv.FormatUint(o.Calls, 10)
 	t.Mean, t.Longest, t.Time = words.ProgramTime(time.Duration(o.mean())), words.ProgramTime(time.Duration(o.Longest)), words.ProgramTime(time.Duration(o.Time))
 	return t
+}
+
+// bound is that of the share. What is not reported ran between the programs that
+// are: that time may be shorter.
+func (o *Op) bound() model.Bound {
+	if b := o.Chip.ShareBound(); !o.Late || b == model.Exact {
+		return b
+	}
+	return model.Unsure
 }
 
 func (o *Op) mean() uint64 {
@@ -246,6 +252,7 @@ type opJSON struct {
 	Operation string   `json:"operation"`
 	Others    int      `json:"others,omitempty"`
 	Share     *float64 `json:"share_ratio"`
+	Bound     string   `json:"share_bound,omitempty"` // of share_ratio; empty where there is none
 	Rate      *float64 `json:"calls_per_s"`
 	Calls     uint64   `json:"calls"`
 	Time      uint64   `json:"time_ns"`
@@ -273,6 +280,9 @@ func AppendOpsJSON(dst []byte, s *model.Snapshot, x Ops) []byte {
 		j := opJSON{
 			Operation: o.Name, Others: o.Others, Share: value(o.Share), Rate: value(o.Rate), Calls: o.Calls, Time: o.Time, Mean: o.mean(), Longest: o.Longest,
 			Chip: o.Chip.Chip, PID: o.Process.PID, Process: words.Program(o.Process),
+		}
+		if o.Share.Known() {
+			j.Bound = o.bound().String()
 		}
 		if o.Chip.Device != model.NoDevice {
 			j.Device = &o.Chip.Device

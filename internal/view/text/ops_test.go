@@ -65,3 +65,32 @@ func TestOps(t *testing.T) {
 	b.Write(text.AppendOpsJSON(nil, s, text.Ops{Sort: "calls"}))
 	golden.Check(t, "testdata/ops.txt", []byte(b.String()))
 }
+
+// TestOpsBounds: a share says how far it can be trusted, as busy does. Of what may
+// have run before the window it is not known of which operation it was.
+func TestOpsBounds(t *testing.T) {
+	for _, c := range []struct {
+		bound             model.Bound
+		cause             model.WorkCause
+		share, late, json string
+	}{
+		{model.Exact, "", "22.7%", "9.0%", "exact"},
+		{model.AtLeast, model.WorkLossy, "≥22.6%", "~9.0%", "at_least"},
+		{model.AtLeast, model.WorkUnreported, "~22.7%", "~9.0%", "unsure"},
+		{model.Unsure, model.WorkTooMuch, "~22.7%", "~9.0%", "unsure"},
+	} {
+		t.Run(c.json+" "+string(c.cause), func(t *testing.T) {
+			s := working()
+			chip := &s.Processes[0].Work.Chips[0]
+			chip.Work.Bound, chip.Work.Cause = c.bound, c.cause
+			chip.Operations = []model.Operation{{Name: "Matmul", Calls: 1, Time: 1, Longest: 1, Share: model.Value(0.22699), Rate: model.Value(1.0)}}
+			rows := text.Ops{}.Rows(s)
+			if len(rows) != 2 || rows[0].Text().Share != c.share || rows[1].Text().Share != c.late {
+				t.Errorf("%q and %q, want %q and %q", rows[0].Text().Share, rows[1].Text().Share, c.share, c.late)
+			}
+			if got := string(text.AppendOpsJSON(nil, s, text.Ops{})); !strings.Contains(got, `"share_bound":"`+c.json+`"`) {
+				t.Error(got)
+			}
+		})
+	}
+}
