@@ -168,10 +168,12 @@ func (p *Process) Clone() *Process {
 	}
 	c.Allocators = make([]*Allocator, len(p.Allocators))
 	for i, a := range p.Allocators {
-		c.Allocators[i] = &Allocator{ID: a.ID, Chips: slices.Clone(a.Chips), Lists: make([]*List, len(a.Lists))}
+		allocator := *a
+		allocator.Chips, allocator.Lists = slices.Clone(a.Chips), make([]*List, len(a.Lists))
 		for j, l := range a.Lists {
-			c.Allocators[i].Lists[j] = l.Clone()
+			allocator.Lists[j] = l.Clone()
 		}
+		c.Allocators[i] = &allocator
 	}
 	return &c
 }

@@ -14,9 +14,10 @@ func sample() *Process {
 	dram.Alloc(Block{Addr: 32, Size: 4096, Asked: 40_000, Born: 1_700_000_000_000_000_000, Tag: 3, Site: 4})
 	l1 := NewList(Geometry{Pool: model.L1}, Late)
 	l1.Free(7)
+	second := 1
 	return &Process{
 		PID: 4242, Start: 99, Release: "0.81.1",
-		Allocators: []*Allocator{{ID: 1, Chips: []uint64{9956278468, 14251245764}, Lists: []*List{dram, l1}}},
+		Allocators: []*Allocator{{ID: 1, Chips: []uint64{9956278468, 14251245764}, Lists: []*List{dram, l1}, SubDevice: &second}},
 	}
 }
 
