@@ -1,6 +1,11 @@
 package collect
 
 import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/board"
 	"github.com/ttmon/ttmon/internal/model"
@@ -11,7 +16,40 @@ import (
 // of the activity estimate.
 type idlePower struct {
 	watts  float64
-	sample int
+	sample int // 0: watts are of a collector before, or not known
+	// restored says that they are.
+	restored bool
+}
+
+// IdlePower is what a board draws while no process has it open. A ttmond that starts
+// under load has it from one before: it would not see the board idle for long.
+type IdlePower struct {
+	BusID  string  `json:"bus_id"`
+	Serial string  `json:"serial,omitempty"` // of the board: another one may be in its slot now
+	Watts  float64 `json:"watts"`            // whole ones: smaller changes are not worth a write
+}
+
+type idleKey struct{ busID, serial string }
+
+// IdlePower is what was learned so far, in order.
+func (c *Collector) IdlePower() (list []IdlePower) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, p := range c.idle {
+		list = append(list, IdlePower{key.busID, key.serial, math.Round(p.watts)})
+	}
+	slices.SortFunc(list, func(a, b IdlePower) int {
+		return cmp.Or(strings.Compare(a.BusID, b.BusID), strings.Compare(a.Serial, b.Serial))
+	})
+	return list
+}
+
+// RestoreIdlePower is called before the first Collect. One sample of our own
+// outweighs what was restored: a room may be warmer now.
+func (c *Collector) RestoreIdlePower(list []IdlePower) {
+	for _, x := range list {
+		c.idle[idleKey{x.BusID, x.Serial}] = &idlePower{watts: x.Watts, restored: true}
+	}
 }
 
 // settle is how many idle samples are averaged; later ones move the average
@@ -24,7 +62,7 @@ func (p *idlePower) add(watts float64) {
 }
 
 func (p *idlePower) reading() model.Reading[float64] {
-	if p == nil || p.sample == 0 {
+	if p == nil || p.sample == 0 && !p.restored {
 		return model.Missing[float64](model.Pending, "the device has not been seen idle")
 	}
 	return model.Value(p.watts)
@@ -36,11 +74,12 @@ func (p *idlePower) reading() model.Reading[float64] {
 func (c *Collector) estimate(s *model.Snapshot, sweep kmd.Sweep) {
 	for i := range s.Devices {
 		d := &s.Devices[i]
-		idle := c.idle[d.BusID]
+		key := idleKey{d.BusID, d.Serial.V}
+		idle := c.idle[key]
 		if watts, ok := d.Power.Get(); ok && d.State == model.StateOK && notOpen(sweep, d.Index) {
 			if idle == nil {
 				idle = &idlePower{}
-				c.idle[d.BusID] = idle
+				c.idle[key] = idle
 			}
 			idle.add(watts)
 		}

@@ -117,6 +117,17 @@ func TestActivity(t *testing.T) {
 	if d := snapshot(90, used); d.Activity.Ratio.V != 0.5 {
 		t.Errorf("after work: %+v", d.Activity)
 	}
+	next := New(hostfs.At(t.TempDir()), Options{}) // starts under load
+	defer next.Close()
+	next.RestoreIdlePower(c.IdlePower())
+	c = next
+	if d := snapshot(90, used); d.Activity.Ratio.V != 0.5 {
+		t.Errorf("after a restart under load: %+v", d.Activity)
+	}
+	snapshot(40, unused)
+	if d := snapshot(40, used); !d.Activity.Ratio.Known() || d.Activity.Ratio.V != 0 {
+		t.Errorf("what was restored outweighs what is seen: %+v", d.Activity)
+	}
 	s := &model.Snapshot{
 		Devices:  []model.Device{{Activity: model.Activity{Ratio: model.Value(0.3)}}, {Index: 1, Activity: model.Activity{Ratio: model.Value(0.3)}}},
 		Assessed: true, Conditions: []model.Condition{{Kind: model.ConditionThrottled, Device: 0}},

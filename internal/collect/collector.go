@@ -83,7 +83,7 @@ type Collector struct {
 	numbers   map[model.ProcessID]map[int]model.ChipPlace // of the last join
 	ledgers   *track.Reader
 	keepers   atomic.Pointer[[]track.Process] // who keeps a ledger, as of the last Collect
-	idle      map[string]*idlePower           // by BDF
+	idle      map[idleKey]*idlePower
 	judge     assess.Judge
 	host      model.Host // what does not change
 	simulated bool
@@ -121,7 +121,7 @@ func New(root hostfs.Root, opts Options) *Collector {
 		timeout:   opts.Timeout,
 		driver:    kmd.New(root),
 		processes: proc.New(root),
-		idle:      map[string]*idlePower{},
+		idle:      map[idleKey]*idlePower{},
 		sources:   opts.Sources,
 		chips: chips{
 			descriptors: umd.Finder{Root: root}, capacities: map[uint64]shm.Capacity{}, known: map[string]board.Endpoint{},

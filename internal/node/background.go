@@ -38,6 +38,7 @@ type background struct {
 	kernelLog *kmsg.Reader
 	failures  *gather.Gatherer
 	lines     *atpeak.Store
+	idle      *idleFile
 }
 
 // newBackground makes the collector. learned is what that of a predecessor
@@ -61,6 +62,8 @@ func newBackground(c Config, may memoryBudget, log *slog.Logger, l *ledger.Ledge
 	if learned != nil {
 		b.collector.Restore(learned)
 	}
+	b.idle = newIdleFile(c.StateDir, log)
+	b.collector.RestoreIdlePower(b.idle.kept)
 	return b
 }
 
@@ -120,6 +123,7 @@ func (b *background) run(ctx context.Context, since func() allocsock.Since) erro
 	for {
 		garbage.collect()
 		b.collect(ctx)
+		b.idle.keep(b.collector.IdlePower())
 		select {
 		case <-ctx.Done():
 			return nil
