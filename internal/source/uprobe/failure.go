@@ -51,12 +51,15 @@ func (b *accounts) noRoom(p *process, of *event, at int64) {
 	e := about[noRoomEvent](of)
 	p.recall(of, e.Stack)
 	l := p.lists[e.List]
-	if l == nil || e.Page == 0 || l.Banks == 0 {
+	if l == nil || e.Page == 0 {
 		return
 	}
 	banks := l.Banks
-	if e.Shards > 0 {
+	if e.Shards > 0 { // those of L1_SMALL always are; it has no banks where it has no bytes
 		banks = uint64(e.Shards)
+	}
+	if banks == 0 {
+		return
 	}
 	pages := e.Padded/e.Page + min(e.Padded%e.Page, 1)
 	need := l.Round((pages/banks + min(pages%banks, 1)) * e.Page)

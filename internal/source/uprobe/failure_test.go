@@ -380,3 +380,37 @@ func TestFailedNotifies(t *testing.T) {
 		t.Error("a request that failed is not announced")
 	}
 }
+
+// TestNoL1Small: a device that was opened without l1_small_size has no room at all
+// there. Both sources keep the request, and the size that they name is enough.
+func TestNoL1Small(t *testing.T) {
+	for _, on := range []struct{ release, descriptor string }{
+		{ttnn.Newest, "blackhole_P150"}, {ttnn.AllThreads, "wormhole_N300_pci_bdf"}, {middle, "blackhole_P150"},
+	} {
+		t.Run(on.release, func(t *testing.T) {
+			if on.release != ttnn.Newest {
+				hermetic.Long(t)
+			}
+			x := newStage(t, on.release, on.descriptor, ttnn.Step{"do": "open", "l1_small": 0, "trace": 4 << 20})
+			x.source.Sync()
+			x.source.Failures()
+			ask := ttnn.Step{"pool": "l1_small", "rows": 64, "columns": 32, "cores": 1}
+			reply := do(t, x.job, with(ask, ttnn.Step{"do": "ask"}))
+			if reply.Fits {
+				t.Fatal("there is room")
+			}
+			for source, r := range map[string]*failure.Record{"uprobe": x.outside(), "libttmon": x.inside()} {
+				if r == nil {
+					t.Errorf("%s kept nothing of %.300s", source, reply.Message)
+					continue
+				}
+				r.Process.Release = "ttnn " + x.release
+				r.Judge()
+				if !slices.ContainsFunc(r.Verdict.Fixes, func(f failure.Fix) bool { return f.Kind == failure.L1SmallSize && f.Bytes == 4096 }) {
+					t.Errorf("%s names another size than 4096: %+v, %+v of %.300s", source, r.Request, r.Verdict, reply.Message)
+				}
+				x.fix("l1_small", source, r, ask)
+			}
+		})
+	}
+}
