@@ -43,7 +43,7 @@ func (d division) smallest(bank, banks uint64) uint64 {
 
 // IsRegion reports whether a list can be that of a trace region of so many bytes.
 func IsRegion(g *blocks.Geometry, size uint64) bool {
-	return g.Banks > 0 && size > 0 && (wholeRegion.bank(size, g.Banks) == g.Capacity || dividedRegion.bank(size, g.Banks) == g.Capacity)
+	return g.Banks > 0 && (wholeRegion.bank(size, g.Banks) == g.Capacity || dividedRegion.bank(size, g.Banks) == g.Capacity)
 }
 
 // division is how the region of the record is laid over the banks: by the size of
@@ -79,11 +79,13 @@ func (r *Record) judgeTrace() {
 		r.doubt(ChipUnknown)
 	}
 	space, known := r.State.Space()
-	if !known {
+	switch {
+	case known:
+		v.Space = &space
+	case r.Region.Size > 0: // else there is no region, and nothing is in it
 		r.doubt(StateUnknown)
 		return
 	}
-	v.Space = &space
 	d := r.division()
 	if d == divisionUnknown {
 		return

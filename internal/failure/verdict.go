@@ -23,7 +23,9 @@ const (
 	Reserved Cause = "reserved"
 	// Overlap: circular buffers and a buffer need the same addresses.
 	Overlap Cause = "overlap"
-	// RegionTooSmall: the traces of a device need more than trace_region_size.
+	// RegionTooSmall: the traces of a device need more than trace_region_size, or
+	// there is no region of L1_SMALL or TRACE at all: its size is set when the device
+	// is opened.
 	RegionTooSmall Cause = "region_too_small"
 	// Unknown: what was free is not known.
 	Unknown Cause = "unknown"
@@ -91,7 +93,10 @@ func (r *Record) judgeRoom() {
 		r.doubt(ChipUnknown)
 	}
 	v, need := &r.Verdict, r.Need()
-	if bank := r.State.Capacity; need > bank && (bank > 0 || r.regionIsUnset()) {
+	switch bank := r.State.Capacity; {
+	case r.regionIsUnset():
+		v.Cause, v.Missing = RegionTooSmall, need
+	case need > bank && bank > 0:
 		v.Cause, v.Missing = TooLarge, need-bank
 	}
 	space, known := r.State.Space()

@@ -328,9 +328,6 @@ func Verdict(r *failure.Record) string {
 	case failure.Fragmented:
 		return fmt.Sprintf("fragmented: enough is free, but the largest hole is %s too small", words.Bytes(v.Missing))
 	case failure.TooLarge:
-		if r.State.Capacity == 0 {
-			return fmt.Sprintf("the device was opened without %s", words.PoolName(r.PoolKind()))
-		}
 		if r.OfSubDevice() {
 			return fmt.Sprintf("too large: a %s has %s for the sub-device (local_l1_size), so that it would not fit if nothing else were there", bank, words.Bytes(r.State.Capacity))
 		}
@@ -346,6 +343,9 @@ func Verdict(r *failure.Record) string {
 	case failure.Overlap:
 		return fmt.Sprintf("they overlap by %s", words.Bytes(v.Missing))
 	case failure.RegionTooSmall:
+		if r.Region == nil {
+			return fmt.Sprintf("the device was opened without %s", words.PoolName(r.PoolKind()))
+		}
 		return fmt.Sprintf("the trace region is %s too small: the device was opened with trace_region_size=%d", words.Bytes(v.Missing), r.Region.Size)
 	}
 	return "why is not known: " + strings.Join(Doubts(r), "; ")
@@ -374,6 +374,9 @@ func fixText(r *failure.Record, f *failure.Fix, holders []Holder, now time.Time)
 	case failure.InDRAM:
 		return fmt.Sprintf("in DRAM (%s a bank, the largest hole has %s)", words.Bytes(f.Bytes), words.Bytes(f.Hole))
 	case failure.L1SmallSize:
+		if r.PoolKind() == model.L1Small { // a program that needs a first buffer there mostly needs more
+			return fmt.Sprintf("with l1_small_size=%d, for this request alone", f.Bytes)
+		}
 		return fmt.Sprintf("with l1_small_size=%d", f.Bytes)
 	case failure.TraceRegion:
 		return fmt.Sprintf("with trace_region_size=%d", f.Bytes)
