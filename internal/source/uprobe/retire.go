@@ -2,6 +2,7 @@ package uprobe
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -11,16 +12,28 @@ import (
 // Snapshots wait for mu, so nothing is closed while it is held.
 type retired struct {
 	mu   sync.Mutex
-	list []func()
-	more chan struct{}
+	list []retiredLibrary
+	// closing is what is being closed now; closed is signalled when one is. With mu.
+	closing map[fileID]bool
+	closed  *sync.Cond
+	more    chan struct{}
 }
 
-func newRetired() *retired { return &retired{more: make(chan struct{}, 1)} }
+type retiredLibrary struct {
+	id      fileID
+	closeIt func()
+}
 
-// add has something closed later.
-func (r *retired) add(closeIt func()) {
+func newRetired() *retired {
+	r := &retired{more: make(chan struct{}, 1), closing: map[fileID]bool{}}
+	r.closed = sync.NewCond(&r.mu)
+	return r
+}
+
+// add has a library closed later.
+func (r *retired) add(id fileID, closeIt func()) {
 	r.mu.Lock()
-	r.list = append(r.list, closeIt)
+	r.list = append(r.list, retiredLibrary{id, closeIt})
 	r.mu.Unlock()
 	select {
 	case r.more <- struct{}{}:
@@ -38,15 +51,43 @@ func (r *retired) waiting() int {
 // closeNext closes what has waited longest; false: nothing waits.
 func (r *retired) closeNext() bool {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	if len(r.list) == 0 {
-		r.mu.Unlock()
 		return false
 	}
-	closeIt := r.list[0]
-	r.list = r.list[1:]
-	r.mu.Unlock()
-	closeIt()
+	r.closeAt(0)
 	return true
+}
+
+// closeAt closes what is at a place of the list. With mu, which it gives back
+// meanwhile.
+func (r *retired) closeAt(i int) {
+	x := r.list[i]
+	r.list = slices.Delete(r.list, i, i+1)
+	r.closing[x.id] = true
+	r.mu.Unlock()
+	x.closeIt()
+	r.mu.Lock()
+	delete(r.closing, x.id)
+	r.closed.Broadcast()
+}
+
+// finish returns when no probe of a file is left: with new ones beside the old, each
+// call would count twice.
+func (r *retired) finish(id fileID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		i := slices.IndexFunc(r.list, func(x retiredLibrary) bool { return x.id == id })
+		switch {
+		case i >= 0:
+			r.closeAt(i)
+		case r.closing[id]:
+			r.closed.Wait()
+		default:
+			return
+		}
+	}
 }
 
 // run closes until ctx is done. What is left then is closed by Source.close.

@@ -108,6 +108,7 @@ func (s *Source) library(f *os.File, path string, uid, pid int) (id fileID, l *l
 	}
 	began := time.Now()
 	defer func() { s.reads.note(uid, time.Since(began), time.Now()) }()
+	s.retired.finish(id)
 	if !s.admit(uid) {
 		s.logLimited(slog.LevelWarn, uid, "skipping library", "library", path, "err", errTooMany)
 		return id, nil, errTooMany
@@ -255,7 +256,7 @@ func (s *Source) makeRoom(uid int) bool {
 func (s *Source) drop(id fileID) {
 	l := s.libraries[id]
 	delete(s.libraries, id)
-	s.retired.add(func() {
+	s.retired.add(id, func() {
 		s.closeLibrary(l)
 		s.slots.Release(l.uid, 1)
 	})
