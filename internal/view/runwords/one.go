@@ -30,9 +30,14 @@ func PresentOne(r *runs.Run) {
 // Operations are those that took most of the run's chips, in words.
 func Operations(r *runs.Run) (out []runs.SaidOperation) {
 	list := r.Operations()
+	busy, _ := r.Busy()
+	if r.End.Kind != runs.Running { // what ran after the last snapshot is not in it
+		busy.Bound = max(busy.Bound, model.AtLeast)
+	}
+	mark := words.Mark(busy.Bound)
 	for _, o := range list[:min(len(list), maxOperations)] {
 		out = append(out, runs.SaidOperation{
-			Name: words.Escape(o.Name), Time: programTime(o.Seconds), Calls: strconv.FormatUint(o.Calls, 10), Mean: programTime(o.Seconds / float64(max(o.Calls, 1))),
+			Name: words.Escape(o.Name), Time: mark + programTime(o.Seconds), Calls: mark + strconv.FormatUint(o.Calls, 10), Mean: programTime(o.Seconds / float64(max(o.Calls, 1))),
 		})
 	}
 	return out
