@@ -15,6 +15,7 @@ type deviceState struct {
 	Load    float64  `json:"load"`
 	Blocked []string `json:"blocked"`
 	Waiting int      `json:"waiting"` // reads held up at this moment
+	Reads   int      `json:"reads"`   // of the driver's files that reached the chip
 	PIDs    []int    `json:"pids"`
 }
 
@@ -29,7 +30,7 @@ type deviceIdentity struct {
 func deviceStates(h *Host) []deviceState {
 	list := []deviceState{}
 	for _, d := range h.Driver.Devices() {
-		s := deviceState{PIDs: []int{}, Blocked: d.Blocked(), State: d.State(), Waiting: d.Waiting(), Load: d.Chip().Load()}
+		s := deviceState{PIDs: []int{}, Blocked: d.Blocked(), State: d.State(), Waiting: d.Waiting(), Reads: d.Reads(), Load: d.Chip().Load()}
 		s.Index = -1
 		if i, ok := d.Index(); ok {
 			s.Index = i

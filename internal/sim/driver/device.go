@@ -32,6 +32,7 @@ type Device struct {
 	link    string // name in /dev/tenstorrent/by-id; empty if there is none
 
 	waiting atomic.Int64 // reads held up in gate
+	reads   atomic.Int64 // that reached the chip
 
 	mu                 sync.Mutex
 	baseLoad, workLoad float64

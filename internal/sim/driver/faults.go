@@ -43,6 +43,10 @@ func (d *Device) hold(wait <-chan struct{}) errno {
 // Waiting is how many reads are held up at this moment.
 func (d *Device) Waiting() int { return int(d.waiting.Load()) }
 
+// Reads is how many reads of the driver's files have reached the chip: those of
+// the PCI core do not, nor those that the driver refuses during a reset.
+func (d *Device) Reads() int { return int(d.reads.Load()) }
+
 // obstacle is what stands in the way of a read: something to wait for, or an
 // error.
 func (d *Device) obstacle(name string, k kind) (wait <-chan struct{}, e errno) {

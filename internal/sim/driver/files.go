@@ -17,6 +17,9 @@ func (d *Device) file(name string, k kind, show func() (string, errno)) *tree.Fi
 		if e := d.gate(name, k); e != 0 {
 			return nil, e
 		}
+		if k != static {
+			d.reads.Add(1)
+		}
 		d.mu.Lock()
 		text, fixed := d.texts[name]
 		e := d.errs[name]

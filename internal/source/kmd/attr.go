@@ -45,7 +45,7 @@ const (
 type role uint8
 
 const (
-	lifeSign role = iota // read every time, even of a chip that seems dead
+	lifeSign role = iota // read every time, now and then even of a chip that seems dead
 	vital                // read every time; not read while the chip seems dead
 	moving               // read every time
 	static               // changes only with a reset, a new firmware or a new slot

@@ -39,6 +39,7 @@ type device struct {
 	ones        [len(attrs)]bool // the file last had what a dead chip gives
 	batch       *groupBatch      // with this round's reads, shared with other devices
 	queued      [numFiles]int    // number of the file's read in the batch, -1 if none
+	resting     content          // of the files that are left out of the round
 	started     time.Time        // of the round
 	rounds      int              // started so far
 	statics     time.Time        // when static files were last read
@@ -76,6 +77,7 @@ func (d *device) moveTo(index int, classDir string) {
 func (d *device) queue(batch *groupBatch, now time.Time) {
 	d.batch, d.started = batch, now
 	d.rounds++
+	d.resting = d.restReason()
 	retry := d.retry(now)
 	if retry {
 		d.findHwmon()
@@ -91,7 +93,7 @@ func (d *device) queue(batch *groupBatch, now time.Time) {
 	for i := range d.files {
 		d.queued[i] = -1
 		d.due[i] = !isStatic(i) || withStatics || retry && d.files[i].err != nil
-		if !d.due[i] || d.health.resting(i, now) {
+		if !d.due[i] || d.rests(i, now) {
 			continue
 		}
 		d.queued[i] = d.add(i, retry, &open)
@@ -170,7 +172,7 @@ func (d *device) finish(now time.Time) (moved bool) {
 			c = content{status: model.Hung, why: whyStuck}
 		}
 		moved = d.lostFile(i, c.status) || moved
-		got, read := a.store(&d.model, c), d.queued[i] >= 0
+		got, read := a.store(&d.model, c), d.queued[i] >= 0 && reachesChip(i)
 		if c.ones {
 			got = ones
 		}
@@ -252,7 +254,7 @@ func (d *device) content(i int) content {
 	if d.queued[i] < 0 {
 		err := d.files[i].err
 		if err == nil {
-			return content{status: model.Hung, why: whyOnes, ones: true} // resting
+			return d.resting
 		}
 		c := content{status: hostfs.Status(err), why: err.Error()}
 		if errors.Is(err, unix.ENOENT) && i < len(attrs) {

@@ -57,6 +57,11 @@ func (d *device) closeFiles() {
 
 func isStatic(i int) bool { return i < len(attrs) && attrs[i].role == static }
 
+// reachesChip reports whether reading file i reads a register of the chip.
+func reachesChip(i int) bool {
+	return i < pidsFile && (i >= firstCounter || attrs[i].in == inClass || attrs[i].in == inHwmon)
+}
+
 // openedByReader reports whether the reader of the batch opens file i, and not
 // we: a static file, and in the first round every file. Such a file costs us no
 // descriptor, and no system call. Most commands have only a first round, and a

@@ -65,6 +65,9 @@ func (r *Reader) readAll(devices []*device, deadline time.Time) {
 			continue
 		}
 		if now.After(limit) || !slices.ContainsFunc(groups, (*group).hasUnread) {
+			for _, g := range groups {
+				g.batch.Kill() // else it reads the other files once a reset releases it, in the middle of that
+			}
 			return
 		}
 		deadline = now.Add(4 * stall)

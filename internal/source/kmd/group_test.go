@@ -46,20 +46,21 @@ func TestBlockedChips(t *testing.T) {
 	}
 }
 
-// A reader that waits for a chip when ttmond stops reads nothing more. No signal ends
-// the wait itself, of FUSE as of the driver.
-func TestCloseEndsReaders(t *testing.T) {
+// A reader that still waits for a chip at the deadline reads nothing more: it may
+// be a reset that it waits for, and the rest of the files would be read in the
+// middle of it. No signal ends the wait itself, of FUSE as of the driver.
+func TestDeadlineEndsReaders(t *testing.T) {
 	tr := newTree(t)
 	first, second := make(chan struct{}), make(chan struct{})
 	defer close(second)
 	tr.add("bh", 0, 0, "0000:01:00.0").blockAll(map[string]<-chan struct{}{"tt_heartbeat": first, "tt_arcclk": second})
 	before := len(runningChildren(t))
 	r := New(tr.root())
+	defer r.Close()
 	r.Read(time.Now().Add(time.Millisecond))
 	if n := len(runningChildren(t)); n != before+1 {
 		t.Fatalf("%d readers wait, want one", n-before)
 	}
-	r.Close()
 	close(first)
 	for end := time.Now().Add(time.Minute); len(runningChildren(t)) > before; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {

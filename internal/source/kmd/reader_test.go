@@ -221,9 +221,27 @@ func TestDeadChip(t *testing.T) {
 		}
 	}
 	sensor := slices.IndexFunc(attrs[:], func(a attr) bool { return a.file == "temp1_input" })
-	if !d.health.resting(sensor, time.Now()) {
+	if !d.rests(sensor, time.Now()) {
 		t.Error("a dead chip is still asked for everything")
 	}
+	// Its configuration space answers: now and then there is a look for a sign of life.
+	if later := time.Now().Add(2 * restTime); d.rests(firstCounter, later) || !d.rests(sensor, later) {
+		t.Error("a chip on the bus is not asked for a sign of life, or for more than that")
+	}
+	// It does not: nothing reaches the chip any more, also not what is read once a minute.
+	b.onesLink()
+	read(r)
+	d.statics, d.health.restUntil = time.Time{}, time.Time{}
+	read(r)
+	for i, n := range d.queued {
+		if n >= 0 && reachesChip(i) {
+			_, name := d.path(i)
+			t.Errorf("%s of a chip off the bus is read", name)
+		}
+	}
+	b.write(b.pci+"/current_link_width", "16")
+	b.write(b.pci+"/current_link_speed", "16.0 GT/s PCIe")
+	read(r)
 	// It comes back.
 	tr.add2(b, "bh")
 	d.health.restUntil = time.Time{}

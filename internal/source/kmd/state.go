@@ -10,9 +10,10 @@ import (
 // Blackhole counts ten times a second, Wormhole about once.
 const heartbeatLimit = 3 * time.Second
 
-// A dead chip costs a PCIe timeout for each read and fills the kernel's error
-// log. After this many sweeps of nothing but ones it is not read for restTime
-// at a time, and then only its heartbeat and clock are.
+// Reads of a chip that is off the bus cost a PCIe timeout each, fill the kernel's
+// error log, and have rebooted hosts. After this many sweeps of nothing but ones
+// it is not read for restTime at a time; then, if its configuration space
+// answers, only its heartbeat and clock are.
 const (
 	onesLimit = 2
 	restTime  = 5 * time.Second
@@ -91,14 +92,31 @@ type health struct {
 	restUntil    time.Time
 }
 
-// resting reports whether file i of a dead chip is skipped now. After a rest
-// only a few files are read for a sign of life.
-func (h *health) resting(i int, now time.Time) bool {
-	if h.sweepsOfOnes < onesLimit || i == pidsFile || isStatic(i) {
+// rests reports whether file i is not read now, since its chip is, or may be, off
+// the bus. Files of the PCI core are: they show when it is back.
+func (d *device) rests(i int, now time.Time) bool {
+	if !reachesChip(i) {
+		return false
+	}
+	if d.model.State == model.StateResetting && i >= firstCounter {
+		return true // the driver refuses reads of telemetry meanwhile, but not these
+	}
+	if d.ones[widthAt] {
+		return true
+	}
+	if d.health.sweepsOfOnes < onesLimit {
 		return false
 	}
 	sign := i == firstCounter || i < len(attrs) && attrs[i].role == lifeSign
-	return now.Before(h.restUntil) || !sign
+	return !sign || now.Before(d.health.restUntil) || !d.model.PCIe.Width.Known()
+}
+
+// restReason is what is said of files that are not read.
+func (d *device) restReason() content {
+	if d.model.State == model.StateResetting {
+		return content{status: model.Resetting}
+	}
+	return content{status: model.Hung, why: whyOnes, ones: true}
 }
 
 // addOnes records a sweep of nothing but ones; fresh: some were read just now.
