@@ -210,6 +210,25 @@ func TestStatesAreNotDamped(t *testing.T) {
 	}
 }
 
+// TestBeginningIsKept: a condition whose cause changes, or whose beginning a sample
+// does not say, began when it began.
+func TestBeginningIsKept(t *testing.T) {
+	_, last := judge(t, 4, func(i int, d *model.Device) {
+		d.State, d.StateReason = model.StateHung, model.StateReason{Cause: model.HeartbeatStopped}
+		switch i {
+		case 0, 1:
+			d.HeartbeatAge = model.Value(41.0 + float64(i))
+		case 2:
+			d.HeartbeatAge = model.Missing[float64](model.Pending, "late")
+		case 3:
+			d.StateReason = model.StateReason{Cause: model.ReadBlocked, Since: busy().Time.Add(2 * time.Second)}
+		}
+	})
+	if c := assess.Of(last).Device(0); !c.Since.Equal(last.Time.Add(-3*time.Second - 41*time.Second)) {
+		t.Errorf("hung since %v, %v before the last sample", c.Since, last.Time.Sub(c.Since))
+	}
+}
+
 // What held already at the first look is at least that old; at the first look
 // itself nothing is known about it.
 func TestOlder(t *testing.T) {

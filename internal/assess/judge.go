@@ -109,7 +109,7 @@ func (j *Judge) see(k key, c model.Condition, now time.Time, counts bool) {
 	}
 	x.gone = 0
 	x.holds = x.holds || x.seen >= twice
-	if !c.Since.IsZero() { // the driver knows better
+	if !c.Since.IsZero() && (x.older || c.Since.Before(x.since)) { // the driver knows better
 		x.since, x.older = c.Since, false
 	}
 	x.last = c

@@ -157,10 +157,9 @@ func (d *device) decideState(v vitals, stuck string, now time.Time) (model.State
 	because := func(s model.State, c model.Cause) (model.State, model.StateReason) {
 		return s, model.StateReason{Cause: c}
 	}
+	slow := model.StateReason{Cause: model.ReadSlow, File: stuck, Since: d.started}
 	switch {
-	case stuck != "" && d.late:
-		return model.StateOK, model.StateReason{Cause: model.ReadSlow, File: stuck, Since: d.started}
-	case stuck != "":
+	case stuck != "" && !d.late: // one that is late says nothing; the other files do
 		return model.StateHung, model.StateReason{Cause: model.ReadBlocked, File: stuck, Since: d.started}
 	case v.ones > 0 && v.known == 0:
 		d.health.addOnes(v.freshOnes > 0, now)
@@ -176,12 +175,18 @@ func (d *device) decideState(v vitals, stuck string, now time.Time) (model.State
 	}
 	d.health.sweepsOfOnes = 0
 	switch age := d.model.HeartbeatAge; {
+	case v.known == 0 && stuck != "": // d.late has it that the chip was well
+		return model.StateOK, slow
 	case v.known == 0 && v.absent == v.files:
 		return because(model.StateUnknown, model.NoTelemetry)
 	case v.known == 0:
 		return because(model.StateUnknown, model.NoVitalSigns)
 	case age.Known() && age.V >= heartbeatLimit.Seconds():
 		return because(model.StateHung, model.HeartbeatStopped)
+	case stuck != "" && !age.Known() && d.model.StateReason.Cause == model.HeartbeatStopped:
+		return d.model.State, d.model.StateReason // nothing has shown that it beats again
+	case stuck != "":
+		return model.StateOK, slow
 	case d.beat.moved.IsZero():
 		return because(model.StateOK, model.NoHeartbeat)
 	case !d.beat.seen:

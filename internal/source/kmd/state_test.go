@@ -133,6 +133,39 @@ func TestStoppedFirmware(t *testing.T) {
 	}
 }
 
+// TestSlowReadOfAHungChip: a read that is only late says nothing. What was wrong
+// with the chip before is wrong still, by what the other files say, or by the
+// last that was known.
+func TestSlowReadOfAHungChip(t *testing.T) {
+	now := time.Now()
+	stopped := model.StateReason{Cause: model.HeartbeatStopped}
+	for _, c := range []struct {
+		name   string
+		v      vitals
+		age    model.Reading[float64]
+		before model.State
+		reason model.StateReason
+		state  model.State
+		cause  model.Cause
+	}{
+		{"well until now", vitals{files: 3, known: 2}, model.Value(0.1), model.StateOK, model.StateReason{}, model.StateOK, model.ReadSlow},
+		{"well, and nothing was read", vitals{files: 3}, model.Missing[float64](model.Pending, whyLate), model.StateOK, model.StateReason{}, model.StateOK, model.ReadSlow},
+		{"its heart stopped", vitals{files: 3, known: 2}, model.Value(60.0), model.StateHung, stopped, model.StateHung, model.HeartbeatStopped},
+		{"its heart had stopped, and is not read", vitals{files: 3, known: 2}, model.Missing[float64](model.Pending, whyLate), model.StateHung, stopped, model.StateHung, model.HeartbeatStopped},
+		{"its heart beats again", vitals{files: 3, known: 2}, model.Value(0.1), model.StateHung, stopped, model.StateOK, model.ReadSlow},
+		{"all ones", vitals{files: 3, ones: 2}, model.Missing[float64](model.Hung, whyOnes), model.StateHung, model.StateReason{Cause: model.AllOnes}, model.StateHung, model.AllOnes},
+		{"in a reset", vitals{files: 3, noData: 2}, model.Missing[float64](model.Resetting, ""), model.StateResetting, model.StateReason{Cause: model.ResetWindow}, model.StateResetting, model.ResetWindow},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := &device{late: true, started: now.Add(-time.Second), beat: heartbeat{moved: now, seen: true}}
+			d.model.State, d.model.StateReason, d.model.HeartbeatAge = c.before, c.reason, c.age
+			if state, reason := d.decideState(c.v, "tt_arcclk", now); state != c.state || reason.Cause != c.cause {
+				t.Errorf("%s, %+v; want %s, %s", state, reason, c.state, c.cause)
+			}
+		})
+	}
+}
+
 // TestIdentityStays: a chip in trouble is still the chip that it was.
 func TestIdentityStays(t *testing.T) {
 	for name, c := range map[string]content{
