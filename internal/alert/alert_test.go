@@ -94,6 +94,8 @@ func TestLoad(t *testing.T) {
 		{"silence", "[[silence]]\nalert = 'ChipHot'\nuntil = 2027-01-01T00:00:00Z\n", "", 0},
 		{"broken", "[[rule\n", "line 1", 0},
 		{"unknown metric", "[[rule]]\nname = 'A'\nexpr = 'max(tenstorrent_core_power_wats) > 1'\n", "unknown metric tenstorrent_core_power_wats: did you mean tenstorrent_core_power_watts?", 0},
+		{"of a process", "[[rule]]\nname = 'A'\nexpr = 'rate(tenstorrent_process_busy_seconds_total[1m]) > tenstorrent_process_longest_gap_seconds'\n", "", 1},
+		{"of an operation", "[[rule]]\nname = 'A'\nexpr = 'tenstorrent_operation_busy_seconds_total / tenstorrent_operation_calls_total > 1'\n", "", 1},
 		{"unknown key", "[[rule]]\nname = 'A'\nexpresion = 'x'\n", "unknown key rule.expresion", 0},
 		{"bad PromQL", "[[rule]]\nname = 'A'\nexpr = 'sum('\n", "rule A: expr", 0},
 		{"bad duration", "[[rule]]\nname = 'A'\nexpr = 'up'\nfor = 'soon'\n", "line 4", 0},

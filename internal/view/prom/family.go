@@ -121,53 +121,53 @@ func counter(name, help string) *Family {
 	return &Family{Name: "tenstorrent_" + name, Type: "counter", Help: help}
 }
 
-// The families that are no row of the metric table.
-var (
-	up             = gauge("up", "whether the last collection of this node worked")
-	simulated      = gauge("simulated", "whether the host is ttmon-sim's")
-	buildInfo      = gauge("build_info", "the ttmond that says this")
-	driverInfo     = gauge("driver_info", "version of the tenstorrent kernel module")
-	devices        = gauge("devices", "devices that the driver shows")
-	inState        = gauge("devices_in_state", "devices in each state: what a fleet adds up, since there are few of it")
-	inCondition    = gauge("devices_in_condition", "devices in each condition, each in its worst alone: what a fleet adds up")
-	unbound        = gauge("devices_unbound", "Tenstorrent functions on the PCI bus that no driver has claimed")
-	deviceInfo     = gauge("device_info", "what a device is")
-	firmwareInfo   = gauge("device_firmware_info", "firmware versions of a device")
-	deviceState    = gauge("device_state", "1 for the state that the device is in, 0 for the others")
-	condition      = gauge("device_condition", "1 for every condition that the device is in, 0 for the others")
-	throttle       = gauge("device_throttle_reason", "1 for what throttles the clock of the device, 0 for the others")
-	outsideLink    = gauge("outside_link_info", "1 for each Ethernet link to another host that UMD has found: the ids of the chips at its ends, and their channels")
-	outsideUp      = gauge("outside_link_up", "whether an Ethernet link to another host is up, as this end reports")
-	deviceResets   = counter("device_resets_total", "resets of the device that ttmond saw")
-	deviceLosses   = counter("device_losses_total", "times that the device was lost from the bus")
-	energy         = counter("core_energy_joules_total", "energy of the core rail since ttmond first saw the device, added up from its power")
-	tracking       = gauge("memory_tracking", "1 for how far memory is accounted for on the device, 0 for the others")
-	workloadUsed   = gauge("workload_memory_used_bytes", "bytes allocated by a workload, by device and pool; what belongs to none has no workload labels")
-	workloadBound  = gauge("workload_memory_used_bound", "how to read tenstorrent_workload_memory_used_bytes: 0 exact, 1 at least, 2 unsure")
-	workloads      = gauge("workload_processes", "processes of a workload that use the device")
-	processUsed    = gauge("process_memory_used_bytes", shared["tenstorrent_process_memory_used_bytes"])
-	processBound   = gauge("process_memory_used_bound", "how to read tenstorrent_process_memory_used_bytes: 0 exact, 1 at least, 2 unsure")
-	processBusy    = counter("process_busy_seconds_total", "time in which programs of a process ran on a chip")
-	processRan     = counter("process_programs_total", "programs of a process that ran on a chip")
-	processGap     = gauge("process_longest_gap_seconds", "longest time between two programs of a process on a chip, since the process began; only where no program can have run in it unreported")
-	operationBusy  = counter("operation_busy_seconds_total", "time that the programs of an operation took of a chip: the operations of a process that took most")
-	operationCalls = counter("operation_calls_total", "programs of an operation that ran on a chip")
-	snapshotTime   = gauge("snapshot_timestamp_seconds", "when the figures were collected")
-	sourceDuration = gauge("collect_duration_seconds", "how long a source took in the last collection")
-	sourceSuccess  = gauge("collect_success", "whether a source worked in the last collection")
-	sourceLast     = gauge("collect_last_success_timestamp_seconds", "when a source last worked")
-	limitMax       = gauge("limit_max", "a bound that ttmond keeps")
-	limitUsed      = gauge("limit_used", "how much of a bound is used")
-	limitDropped   = counter("limit_dropped_total", "what a bound has turned away")
-	clients        = gauge("clients", "clients that are connected")
-)
+// extras are the families that are no row of the metric table.
+var extras []*Family
 
-// extras are the families above, for documentation and the API's metadata.
-var extras = []*Family{
-	up, simulated, buildInfo, driverInfo, devices, inState, inCondition, unbound, deviceInfo, firmwareInfo, deviceState, condition, throttle, outsideLink, outsideUp, deviceResets, deviceLosses, energy,
-	tracking, workloadUsed, workloadBound, workloads, processUsed, processBound, snapshotTime,
-	sourceDuration, sourceSuccess, sourceLast, limitMax, limitUsed, limitDropped, clients,
+func listed(f *Family) *Family {
+	extras = append(extras, f)
+	return f
 }
+
+var (
+	up             = listed(gauge("up", "whether the last collection of this node worked"))
+	simulated      = listed(gauge("simulated", "whether the host is ttmon-sim's"))
+	buildInfo      = listed(gauge("build_info", "the ttmond that says this"))
+	driverInfo     = listed(gauge("driver_info", "version of the tenstorrent kernel module"))
+	devices        = listed(gauge("devices", "devices that the driver shows"))
+	inState        = listed(gauge("devices_in_state", "devices in each state: what a fleet adds up, since there are few of it"))
+	inCondition    = listed(gauge("devices_in_condition", "devices in each condition, each in its worst alone: what a fleet adds up"))
+	unbound        = listed(gauge("devices_unbound", "Tenstorrent functions on the PCI bus that no driver has claimed"))
+	deviceInfo     = listed(gauge("device_info", "what a device is"))
+	firmwareInfo   = listed(gauge("device_firmware_info", "firmware versions of a device"))
+	deviceState    = listed(gauge("device_state", "1 for the state that the device is in, 0 for the others"))
+	condition      = listed(gauge("device_condition", "1 for every condition that the device is in, 0 for the others"))
+	throttle       = listed(gauge("device_throttle_reason", "1 for what throttles the clock of the device, 0 for the others"))
+	outsideLink    = listed(gauge("outside_link_info", "1 for each Ethernet link to another host that UMD has found: the ids of the chips at its ends, and their channels"))
+	outsideUp      = listed(gauge("outside_link_up", "whether an Ethernet link to another host is up, as this end reports"))
+	deviceResets   = listed(counter("device_resets_total", "resets of the device that ttmond saw"))
+	deviceLosses   = listed(counter("device_losses_total", "times that the device was lost from the bus"))
+	energy         = listed(counter("core_energy_joules_total", "energy of the core rail since ttmond first saw the device, added up from its power"))
+	tracking       = listed(gauge("memory_tracking", "1 for how far memory is accounted for on the device, 0 for the others"))
+	workloadUsed   = listed(gauge("workload_memory_used_bytes", "bytes allocated by a workload, by device and pool; what belongs to none has no workload labels"))
+	workloadBound  = listed(gauge("workload_memory_used_bound", "how to read tenstorrent_workload_memory_used_bytes: 0 exact, 1 at least, 2 unsure"))
+	workloads      = listed(gauge("workload_processes", "processes of a workload that use the device"))
+	processUsed    = listed(gauge("process_memory_used_bytes", shared["tenstorrent_process_memory_used_bytes"]))
+	processBound   = listed(gauge("process_memory_used_bound", "how to read tenstorrent_process_memory_used_bytes: 0 exact, 1 at least, 2 unsure"))
+	processBusy    = listed(counter("process_busy_seconds_total", "time in which programs of a process ran on a chip"))
+	processRan     = listed(counter("process_programs_total", "programs of a process that ran on a chip"))
+	processGap     = listed(gauge("process_longest_gap_seconds", "longest time between two programs of a process on a chip, since the process began; only where no program can have run in it unreported"))
+	operationBusy  = listed(counter("operation_busy_seconds_total", "time that the programs of an operation took of a chip: the operations of a process that took most"))
+	operationCalls = listed(counter("operation_calls_total", "programs of an operation that ran on a chip"))
+	snapshotTime   = listed(gauge("snapshot_timestamp_seconds", "when the figures were collected"))
+	sourceDuration = listed(gauge("collect_duration_seconds", "how long a source took in the last collection"))
+	sourceSuccess  = listed(gauge("collect_success", "whether a source worked in the last collection"))
+	sourceLast     = listed(gauge("collect_last_success_timestamp_seconds", "when a source last worked"))
+	limitMax       = listed(gauge("limit_max", "a bound that ttmond keeps"))
+	limitUsed      = listed(gauge("limit_used", "how much of a bound is used"))
+	limitDropped   = listed(counter("limit_dropped_total", "what a bound has turned away"))
+	clients        = listed(gauge("clients", "clients that are connected"))
+)
 
 // Families lists all there can be.
 func Families() []Family {
