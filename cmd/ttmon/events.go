@@ -37,9 +37,11 @@ type eventsCmd struct {
 }
 
 // eventKinds are the kinds in the event log, in the order of the help.
-var eventKinds = []string{
-	string(event.Started), string(event.Gone), string(event.Died), string(event.State), string(event.Appeared), string(event.Removed),
-	string(event.Throttle), string(event.Tripped), string(event.Link), eventlog.KindNoRoom, eventlog.KindAlert, eventlog.KindTTMond,
+func eventKinds() (list []string) {
+	for _, k := range event.Kinds() {
+		list = append(list, string(k))
+	}
+	return append(list, eventlog.KindNoRoom, eventlog.KindAlert, eventlog.KindTTMond)
 }
 
 func newEvents(a *app) *cobra.Command {
@@ -61,7 +63,7 @@ hung, were lost and came back; alerts. With -f it waits for new ones.`,
 	f.StringVar(&e.since, "since", "", "events since `TIME`: an age (2h, 7d) or a date (2026-11-15T03:00)")
 	f.IntVarP(&e.limit, "lines", "n", 100, "print at most the last `N`")
 	f.StringArrayVarP(&e.ids, "id", "i", nil, "only events of this `DEVICE`: index, bus id, serial number or ASIC id")
-	f.StringSliceVar(&e.kinds, "kind", nil, "only these `KINDS`: "+strings.Join(eventKinds, ", "))
+	f.StringSliceVar(&e.kinds, "kind", nil, "only these `KINDS`: "+strings.Join(eventKinds(), ", "))
 	f.BoolVar(&e.json, "json", false, "print JSON, one document per line")
 	return cmd
 }
@@ -72,8 +74,8 @@ func (e *eventsCmd) query() (eventlog.Query, error) {
 		return q, exit.Usage("-n: %d is not a number of lines", e.limit)
 	}
 	for _, kind := range e.kinds {
-		if !slices.Contains(eventKinds, kind) {
-			return q, exit.Usage("--kind: unknown kind %q: one of %s", kind, strings.Join(eventKinds, ", "))
+		if !slices.Contains(eventKinds(), kind) {
+			return q, exit.Usage("--kind: unknown kind %q: one of %s", kind, strings.Join(eventKinds(), ", "))
 		}
 	}
 	if e.since == "" {

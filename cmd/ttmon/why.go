@@ -162,6 +162,8 @@ func (w *whyCmd) none(ctx context.Context, from keeper, args []string) error {
 		return exit.With(exit.Unsupported, "this ttmond is older than ttmon and does not store failed allocations: upgrade it")
 	case err != nil:
 		return exit.With(exit.Internal, "%w", err)
+	case len(args) == 0 && w.json:
+		return w.Output("").Write([]byte("null\n"))
 	case len(args) == 0:
 		return w.PrintText([]byte(w.noFailure()))
 	case len(list) == 0:
@@ -211,7 +213,7 @@ func (w *whyCmd) printList(ctx context.Context, from keeper) error {
 		return exit.With(exit.Internal, "%w", err)
 	}
 	if w.json {
-		b, err := json.Marshal(failure.List{Schema: failure.ListSchema, Failures: list})
+		b, err := json.Marshal(failure.List{Schema: failure.ListSchema, Failures: append([]failure.Summary{}, list...)})
 		if err != nil {
 			return err
 		}

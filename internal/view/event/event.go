@@ -27,6 +27,11 @@ const (
 	Source   Kind = "source"   // the source of the snapshots went or came back
 )
 
+// Kinds lists them.
+func Kinds() []Kind {
+	return []Kind{Started, Gone, Died, State, Appeared, Removed, Throttle, Tripped, Link, Ethernet, Log, Source}
+}
+
 // Event is one thing that happened.
 type Event struct {
 	At      time.Time
