@@ -35,7 +35,7 @@ func wordNames(a model.Arch) []string {
 }
 
 // smbus has the raw words as hexadecimal strings: those that the driver's
-// files hold whole, null for all others. A word of which only a half is known
+// files or ttmond's reading of the firmware's table hold whole, null for all others. A word of which only a half is known
 // is not known.
 func (c ttChip) smbus() object {
 	known := map[string]any{}
@@ -113,6 +113,13 @@ func (c ttChip) words(known map[string]any) {
 	float("BOARD_POWER_LIMIT", c.BoardPowerLimit, 1)
 	version("FLASH_BUNDLE_VERSION", c.Firmware.Bundle, bytes...)
 	version("CM_FW_VERSION", c.Firmware.ARC, bytes...)
+	t := &c.Telemetry
+	float("DDR_SPEED", t.MemorySpeed, 1)
+	float("MAX_GDDR_TEMP", t.MemoryTemperature, 1)
+	float("INPUT_POWER", t.BoardPower, 1)
+	put("ENABLED_GDDR", uint64(t.Enabled.Memory.V), t.Enabled.Memory.Known())
+	put("ENABLED_ETH", uint64(t.Enabled.Ethernet.V), t.Enabled.Ethernet.Known())
+	put("ASIC_LOCATION", uint64(t.Location.V), t.Location.Known())
 	put("TIMER_HEARTBEAT", uint64(c.Heartbeat.V), c.Heartbeat.Known())
 	put("THERM_TRIP_COUNT", uint64(c.ThermalTrips.V), c.ThermalTrips.Known())
 }

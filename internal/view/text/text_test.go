@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -361,6 +362,58 @@ func TestGroupHelpIsComplete(t *testing.T) {
 				if !strings.HasPrefix(lines[i], begin) || !strings.HasSuffix(lines[i], end) {
 					t.Errorf("%q is not the help of %q, %q", lines[i], begin, end)
 				}
+			}
+		})
+	}
+}
+
+// TestTTSMIFirmware: what ttmond reads of the firmware's table is in the snapshot
+// of the official shape; only a self-test that passed is not in the table.
+func TestTTSMIFirmware(t *testing.T) {
+	s := sample.Four()
+	s.Devices = s.Devices[:1]
+	d := &s.Devices[0]
+	d.Arch, d.Chips = model.Blackhole, nil
+	d.Telemetry = model.Telemetry{
+		State: model.TelemetryOK, BoardPower: model.Value(75.0), MemorySpeed: model.Value(16000.0), MemoryTemperature: model.Value(50.0),
+		MemoryFW: model.Value("2.11"), Enabled: model.EnabledParts{Memory: model.Value(uint32(0x7f))},
+	}
+	for i := range 8 {
+		d.Telemetry.Modules = append(d.Telemetry.Modules, model.MemoryModule{
+			Index: i, Top: model.Value(46.0), Bottom: model.Value(50.0), Trained: model.Value(i != 7), Failed: model.Value(false),
+			CorrectedReads: model.Value(uint32(3)), CorrectedWrites: model.Value(uint32(0)),
+			UncorrectedReads: model.Value(true), UncorrectedWrite: model.Value(false),
+		})
+	}
+	var v struct {
+		Devices []struct {
+			SMBus     map[string]*string `json:"smbus_telem"`
+			Board     map[string]any     `json:"board_info"`
+			Telemetry map[string]string
+			Firmwares map[string]string
+			GDDR      map[string]any `json:"gddr_telemetry"`
+		} `json:"device_info"`
+	}
+	if err := json.Unmarshal(text.AppendTTSMI(nil, s, text.HostInfo{}, utc), &v); err != nil {
+		t.Fatal(err)
+	}
+	got := v.Devices[0]
+	channel := got.GDDR["channels"].([]any)[0]
+	delete(got.GDDR, "channels")
+	for what, c := range map[string][2]any{
+		"board":       {[]any{got.Board["dram_status"], got.Board["dram_speed"]}, []any{true, "16G"}},
+		"board power": {got.Telemetry["board_power"], " 75.0"},
+		"firmware":    {got.Firmwares["gddr_fw"], "2.11"},
+		"word":        {*got.SMBus["INPUT_POWER"], "0x4b"},
+		"memory":      {got.GDDR, map[string]any{"speed": "16G", "max_temp": "50", "enabled_mask": "0x7f"}},
+		"channel": {channel, map[string]any{
+			"channel": 0.0, "harvested": false, "enabled": true, "training": "pass", "bist": "N/A", "temp_top": "46", "temp_bottom": "50",
+			"corr_rd": "3", "corr_wr": "0", "uncorr_rd": "1", "uncorr_wr": "0",
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			if !reflect.DeepEqual(c[1], c[0]) {
+				t.Errorf("%v, want %v", c[0], c[1])
 			}
 		})
 	}

@@ -21,9 +21,8 @@ type HostInfo struct {
 const na = "N/A"
 
 // AppendTTSMI appends the snapshot as the official tt-smi 6 prints it: the same
-// keys in the same order, the same strings. What only the firmware knows (the
-// driver does not offer it, and we do not open the chip) is null or "N/A";
-// never the 0 that the official tool writes for unknown.
+// keys in the same order, the same strings. What only the firmware knows is null
+// or "N/A" unless ttmond has read it; never the 0 that the official tool writes for unknown.
 func AppendTTSMI(dst []byte, s *model.Snapshot, h HostInfo, o Options) []byte {
 	var root object
 	root.add("time", s.Time.In(o.zone()).Format("2006-01-02T15:04:05.000000"))
@@ -133,8 +132,8 @@ func (c ttChip) board() object {
 		{"board_type", c.boardType()},
 		{"board_id", c.boardID()},
 		{"coords", na},
-		{"dram_status", nil},
-		{"dram_speed", na},
+		{"dram_status", c.dramStatus()},
+		{"dram_speed", c.dramSpeed()},
 		{"pcie_speed", speed},
 		{"pcie_width", width},
 	}
@@ -154,7 +153,7 @@ func (c ttChip) telemetry() object {
 		{"voltage", c.number("%4.2f", c.Voltage)},
 		{"current", c.number("%5.1f", c.Current)},
 		{"power", c.number("%5.1f", c.Power)},
-		{"board_power", na},
+		{"board_power", c.number("%5.1f", c.Telemetry.BoardPower)},
 		{"aiclk", c.number("%4.0f", c.AICLK)},
 		{"asic_temperature", c.number("%4.1f", c.Temperature)},
 		{"fan_speed", c.number("%.0f", c.Fan)},
@@ -187,7 +186,7 @@ func (c ttChip) firmwares() object {
 		{"eth_fw", c.version(f.ETH)},
 		{"dm_bl_fw", c.version(f.M3Bootloader)},
 		{"dm_app_fw", c.version(f.M3App)},
-		{"gddr_fw", na},
+		{"gddr_fw", c.version(c.Telemetry.MemoryFW)},
 	}
 }
 
@@ -212,21 +211,102 @@ func (c ttChip) limits() object {
 	}
 }
 
-// gddr has the shape only: nothing of it is offered by the driver.
+// dramStatus is whether all memory of the chip works; nil: not known.
+func (c ttChip) dramStatus() any {
+	var status any
+	for i := range c.Telemetry.Modules {
+		if c.remote || !c.enabled(i) {
+			continue
+		}
+		m := &c.Telemetry.Modules[i]
+		if !m.Trained.Known() {
+			return nil
+		}
+		works := m.Trained.V && !m.Failed.V
+		if status = works; !works {
+			return false
+		}
+	}
+	return status
+}
+
+// enabled reports whether a module is there; where that is not known, they all are.
+func (c ttChip) enabled(i int) bool {
+	mask, ok := c.Telemetry.Enabled.Memory.Get()
+	return !ok || mask&(1<<c.Telemetry.Modules[i].Index) != 0
+}
+
+// dramSpeed is the speed of the memory in Gbit/s: "16G".
+func (c ttChip) dramSpeed() string {
+	if v, ok := c.Telemetry.MemorySpeed.Get(); ok && !c.remote {
+		return strconv.FormatFloat(v/1000, 'f', -1, 64) + "G"
+	}
+	return na
+}
+
+// gddr is what ttmond has read of the firmware's table; the driver offers nothing
+// of it. The table does not say that a self-test passed, only that one failed.
 func (c ttChip) gddr() object {
 	n := 6
 	if c.Arch == model.Blackhole {
 		n = 8
 	}
+	t := &c.Telemetry
+	mask, known := t.Enabled.Memory.Get()
+	known = known && !c.remote
 	var channels []any
 	for i := range n {
 		ch := object{{"channel", i}, {"harvested", nil}, {"enabled", nil}}
-		for _, key := range []string{"training", "bist", "temp_top", "temp_bottom", "corr_rd", "corr_wr", "uncorr_rd", "uncorr_wr"} {
-			ch.add(key, na)
+		if known {
+			on := mask&(1<<i) != 0
+			ch = object{{"channel", i}, {"harvested", !on}, {"enabled", on}}
 		}
+		var m model.MemoryModule
+		if at := slices.IndexFunc(t.Modules, func(m model.MemoryModule) bool { return m.Index == i }); at >= 0 && !c.remote {
+			m = t.Modules[at]
+		}
+		ch.add("training", passed(m.Trained))
+		ch.add("bist", na)
+		ch.add("temp_top", valueOrNA(m.Top))
+		ch.add("temp_bottom", valueOrNA(m.Bottom))
+		ch.add("corr_rd", valueOrNA(m.CorrectedReads))
+		ch.add("corr_wr", valueOrNA(m.CorrectedWrites))
+		ch.add("uncorr_rd", flag(m.UncorrectedReads))
+		ch.add("uncorr_wr", flag(m.UncorrectedWrite))
 		channels = append(channels, ch)
 	}
-	return object{{"speed", na}, {"max_temp", na}, {"enabled_mask", na}, {"channels", channels}}
+	enabled := na
+	if known {
+		enabled = fmt.Sprintf("%#x", mask)
+	}
+	return object{{"speed", c.dramSpeed()}, {"max_temp", c.number("%.0f", t.MemoryTemperature)}, {"enabled_mask", enabled}, {"channels", channels}}
+}
+
+func valueOrNA[T any](r model.Reading[T]) string {
+	if v, ok := r.Get(); ok {
+		return fmt.Sprint(v)
+	}
+	return na
+}
+
+func passed(r model.Reading[bool]) string {
+	switch v, ok := r.Get(); {
+	case !ok:
+		return na
+	case v:
+		return "pass"
+	}
+	return "fail"
+}
+
+// flag is 1 where there was an error: the firmware has no count of them.
+func flag(r model.Reading[bool]) string {
+	return valueOrNA(model.Map(r, func(b bool) int {
+		if b {
+			return 1
+		}
+		return 0
+	}))
 }
 
 // ttProcesses lists who has a device open, by device and pid.
