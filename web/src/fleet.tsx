@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "./api";
-import { Choice, Empty, health, marks, Panel } from "./parts";
+import { Choice, Empty, health, Panel } from "./parts";
 import { HostLinks, HostLinksPanel } from "./hostlinks";
 import { head, markOf, moment, title, value } from "./figures";
 import { setQuery, useRoute } from "./route";
@@ -39,6 +39,7 @@ interface Fleet {
   range: [number | null, number | null];
   states: string[];
   levels: string[];
+  marks: string[];
   total: Figures;
   hosts: Host[];
   chips: Record<string, number>;
@@ -419,7 +420,7 @@ function paintRow(c: CanvasRenderingContext2D, p: Drawing, h: Host, y: number, w
     c.fillStyle = level === "critical" ? ink.bad : ink.warn;
     c.fillRect(x, y + 2, w - (w > 6 ? 2 : 1), rowHeight - 4);
     c.fillStyle = ink.panel;
-    if (w > 9) c.fillText(marks[p.fleet.states[cell[1]] ?? ""] ?? "?", x + (w - 2) / 2 - 5, y + rowHeight / 2);
+    if (w > 9) c.fillText(p.fleet.marks[cell[1]] ?? "?", x + (w - 2) / 2 - 5, y + rowHeight / 2);
   });
 }
 

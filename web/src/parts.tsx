@@ -32,8 +32,6 @@ export function Bar(p: { figure: Figure; label: string }) {
   );
 }
 
-export const marks: Record<string, string> = { ok: "●", "~ok": "◐", hung: "■", lost: "✕", resetting: "↻", throttled: "▼", hot: "▲", "slow link": "◂", "weak link": "◌", "link down": "⊘" };
-
 /** The class of a level: the one rule of colours of health. */
 export const health = (level: string | undefined): string => (level === "critical" ? "bad" : level === "warning" ? "warn" : "good");
 
@@ -42,7 +40,7 @@ export function StateOf(p: { of: SaidDevice | undefined }) {
   if (!p.of) return null;
   return (
     <span class={"state " + health(p.of.level)}>
-      <span aria-hidden="true">{marks[p.of.state] ?? "?"}</span> {p.of.state}
+      <span aria-hidden="true">{p.of.mark}</span> {p.of.state}
     </span>
   );
 }

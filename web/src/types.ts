@@ -193,6 +193,7 @@ export interface Facts {
 export interface SaidDevice {
   name: string;
   state: string;
+  mark: string;
   kind: string;
   level: Level;
   reason: string;

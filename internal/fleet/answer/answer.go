@@ -33,6 +33,7 @@ type Answer struct {
 	Range    [2]*float64    `json:"range"`  // lowest and highest value of all devices; null: not known
 	States   []string       `json:"states"` // what the numbers in cells stand for
 	Levels   []string       `json:"levels"` // how bad each state is: ok, warning or critical
+	Marks    []string       `json:"marks"`  // the sign of each state
 	Total    Figures        `json:"total"`
 	Hosts    []*Host        `json:"hosts"` // worst first
 	Chips    map[string]int `json:"chips"` // by state
@@ -93,13 +94,14 @@ var states = lazy.Value[[]model.ConditionKind]{New: func() []model.ConditionKind
 	return list
 }}
 
-// Named lists the states with their words and levels, by their numbers.
-func Named() (texts, levels []string) {
+// Named lists the states with their words, levels and signs, by their numbers.
+func Named() (texts, levels, marks []string) {
 	for _, k := range states.Get() {
 		texts = append(texts, words.Kind(k))
 		levels = append(levels, assess.LevelOf(k).String())
+		marks = append(marks, words.StateMark(k))
 	}
-	return texts, levels
+	return texts, levels, marks
 }
 
 // Querier sends the queries of one answer.
@@ -144,7 +146,7 @@ func (a *Querier) Fleet(m metric.Column[*model.Device], now time.Time) (*Answer,
 		Schema: "ttmon.fleet/2", Time: now.UTC(), Label: a.Query.Label(), Recorded: all.Recorded, Metric: m.Name, Unit: m.Unit,
 		Links: linksOf(all.Links, now), Total: figures(&total), Hosts: []*Host{}, Chips: map[string]int{}, Alerts: []Firing{}, Simulated: all.Simulated,
 	}
-	out.States, out.Levels = Named()
+	out.States, out.Levels, out.Marks = Named()
 	for k, n := range total.Chips {
 		out.Chips[words.Kind(k)] += n
 	}

@@ -27,7 +27,7 @@ func TestAsWordsSay(t *testing.T) {
 						t.Errorf("%v of device %d is %q", p, d.Index, f.Text)
 					}
 				}
-				if got.Devices[i].State != words.State(assess.Of(s), d) || len(got.Devices[i].Chips) != len(d.Chips) {
+				if got.Devices[i].State != words.State(assess.Of(s), d) || got.Devices[i].Mark != words.StateMark(assess.Of(s).Device(d.Index).Kind) || len(got.Devices[i].Chips) != len(d.Chips) {
 					t.Errorf("device %d: %+v", d.Index, got.Devices[i])
 				}
 			}

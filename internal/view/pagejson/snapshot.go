@@ -84,6 +84,7 @@ type Count struct {
 type Device struct {
 	Name    string            `json:"name"`
 	State   string            `json:"state"` // as people read it: "throttled"
+	Mark    string            `json:"mark"`  // its sign, where there is a single cell
 	Kind    string            `json:"kind"`  // of the condition that it is: "slow_link"
 	Level   string            `json:"level"` // ok, info, warning or critical: the colour of state
 	Reason  string            `json:"reason"`
@@ -212,7 +213,7 @@ func device(s *model.Snapshot, a *assess.Assessment, d *model.Device) Device {
 	is := a.Device(d.Index)
 	out := Device{
 		Name: words.Foreign(d.Board), State: words.State(a, d), Reason: words.StateReason(d),
-		Kind: string(is.Kind), Level: is.Level.String(), Values: values(metric.Show(s, a, words.Celsius), d),
+		Kind: string(is.Kind), Mark: words.StateMark(is.Kind), Level: is.Level.String(), Values: values(metric.Show(s, a, words.Celsius), d),
 		Pools: pools(&d.Memory), Stale: stale(&d.Memory), Chips: []Chip{},
 		Reasons: reasons(words.Reasons(d.Memory.Tracking, slices.Concat(d.Doubts, d.Memory.Doubts), s.Source)),
 	}
