@@ -134,13 +134,6 @@ func (d *decoder) fans() (rpm []float64) {
 		add(v>>16, 0xFFFF)
 		add(v&0xFFFF, 0xFFFF)
 	}
-	if d.arch == model.Wormhole {
-		for _, tag := range []uint16{tagWormholeFan2, tagWormholeFan3} {
-			if v, ok := d.words[tag]; ok {
-				add(v, AllOnes)
-			}
-		}
-	}
 	return rpm
 }
 

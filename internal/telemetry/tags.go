@@ -58,9 +58,9 @@ const (
 	tagThrottleStarts   = 76
 	tagThrottleDuration = 77 // ms of the last refresh
 
-	// Wormhole's fans 2 and 3; Blackhole has capabilities and a flash id there.
-	tagWormholeFan2 = 78
-	tagWormholeFan3 = 79
+	// 78 and 79 are left out. On Wormhole they are the speeds of fans 2 and 3 in some
+	// releases, percent and rpm of one fan in others, and the table does not say
+	// which; Blackhole has capabilities and a flash id there.
 )
 
 // static are the tags that do not change while a chip is up: they are read once
@@ -74,8 +74,6 @@ var moving = []uint16{
 	tagRegulatorTemp, tagBoardTemp, tagEthernetLive, tagMemoryStatus, tagFanDuty, tagHeartbeat, tagFanSpeed, tagBoardPowerLimit,
 	tagBoardPower, tagCurrentLimit, tagPowerLimit, tagPower, tagCurrent, tagVoltage, tagTemperature, tagAIClk,
 }
-
-var movingWormhole = []uint16{tagWormholeFan2, tagWormholeFan3}
 
 var movingBlackhole = []uint16{
 	tagL2CPUClock, tagL2CPUClock + 1, tagL2CPUClock + 2, tagL2CPUClock + 3,
@@ -98,9 +96,6 @@ func Wanted(arch model.Arch, entries []Entry, first bool) []Entry {
 }
 
 func wanted(arch model.Arch, tag uint16, first bool) bool {
-	own := movingWormhole
-	if arch == model.Blackhole {
-		own = movingBlackhole
-	}
-	return slices.Contains(moving, tag) || slices.Contains(own, tag) || first && slices.Contains(static, tag)
+	own := arch == model.Blackhole && slices.Contains(movingBlackhole, tag)
+	return own || slices.Contains(moving, tag) || first && slices.Contains(static, tag)
 }

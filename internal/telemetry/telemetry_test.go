@@ -6,8 +6,6 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim/arc"
@@ -99,10 +97,9 @@ func TestTagsCollide(t *testing.T) {
 	var wh, bh model.Telemetry
 	telemetry.Decode(model.Wormhole, words, &wh)
 	telemetry.Decode(model.Blackhole, words, &bh)
-	if diff := cmp.Diff([]float64{1800, 1900}, wh.Fans); diff != "" {
-		t.Errorf("fans of wormhole: %s", diff)
-	}
-	if len(bh.Fans) != 0 || wh.ThrottleStarts.Known() || wh.Clock.Reason.Known() {
+	// On Wormhole 78 and 79 are speeds of two fans in some releases, percent and
+	// rpm of one in others, and nothing says which.
+	if len(wh.Fans) != 0 || len(bh.Fans) != 0 || wh.ThrottleStarts.Known() || wh.Clock.Reason.Known() {
 		t.Error("a tag of one architecture was decoded as that of the other")
 	}
 	if bh.ThrottleStarts.V != 4 || bh.Clock.Limit != model.LimitThermal {
