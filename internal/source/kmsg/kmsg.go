@@ -241,6 +241,7 @@ func Parse(b []byte, boot time.Time) (l model.LogLine, ok bool) {
 	if l.BusID, message, ok = subject(message, string(keys[:min(len(keys), 1000)])); !ok {
 		return l, false
 	}
+	message = withoutColours(message)
 	for prefix, from := range map[string]model.LogSource{"SMC: ": model.LogSMC, "DMC: ": model.LogDMC} {
 		if own, is := strings.CutPrefix(message, prefix); is && l.BusID != "" {
 			l.From, message = from, own
@@ -281,6 +282,23 @@ func aboutProgram(text string) bool {
 	name, rest, found := strings.Cut(text, "[")
 	digits, after, closed := strings.Cut(rest, "]")
 	return found && closed && len(name) <= 16 && digits != "" && strings.Trim(digits, "0123456789") == "" && (strings.HasPrefix(after, ":") || strings.HasPrefix(after, " "))
+}
+
+// withoutColours drops a terminal's control sequences, ESC [ … letter, which the
+// firmware writes and not every driver strips.
+func withoutColours(s string) string {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(s, "\x1b[")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		s = strings.TrimLeft(rest, "0123456789;:?")
+		if s != "" && s[0] >= '@' && s[0] <= '~' {
+			s = s[1:]
+		}
+	}
 }
 
 // unescape undoes the kernel's \x1b for what is not printable.
