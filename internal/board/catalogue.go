@@ -140,8 +140,8 @@ func catalogue() []Board {
 
 	galaxyBH := galaxy(limits(blackhole(0x47, "galaxy-blackhole", "ubb_blackhole", cores(130), 12), galaxyTDP, noNumber, 500))
 	galaxyBH.Official = "tt-galaxy-bh"
-	galaxyC := unlisted(galaxyBH, "A Galaxy board of firmware 19.15 and later; one DRAM channel of a chip may be harvested, which only its firmware knows.")
-	galaxyC.Code, galaxyC.Card, galaxyC.UMDType = 0x202, "galaxy-blackhole-0x202", ""
+	galaxyC := unlisted(galaxyBH, "Galaxy CF, of firmware 19.15 and later; one DRAM channel of a chip may be harvested, which only its firmware knows.")
+	galaxyC.Code, galaxyC.Card, galaxyC.UMDType = 0x202, "galaxy-blackhole-cf", "ubb_blackhole_cf"
 
 	return []Board{
 		grayskull(0x01, "e300_r2"),

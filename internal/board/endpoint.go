@@ -83,7 +83,7 @@ func (e Endpoint) blind() bool {
 		return true
 	case e.Arch == model.Wormhole:
 		return e.Serial == 0
-	case b.UMDType == "p100" || b.UMDType == "ubb_blackhole":
+	case b.UMDType == "p100" || b.Galaxy(): // those of a Blackhole
 		return e.ASICID == 0
 	}
 	return e.ASICID == 0 || e.Serial == 0

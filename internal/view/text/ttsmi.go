@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/board"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -92,11 +93,8 @@ func (c ttChip) boardType() string {
 	if !ok {
 		return na
 	}
-	switch name {
-	case "galaxy-wormhole":
-		name = "tt-galaxy-wh"
-	case "galaxy-blackhole":
-		name = "tt-galaxy-bh"
+	if b, ok := board.ByCard(name); ok {
+		name = b.Official
 	}
 	switch {
 	case c.Arch != model.Wormhole:
