@@ -198,7 +198,7 @@ func (d *device) finish(now time.Time) (moved bool) {
 		d.traffic.at, d.firstReadAt = time.Time{}, time.Time{}
 	}
 	d.traffic.add(s, &d.model.PCIe)
-	d.model.PCIe.Degraded = degraded(&d.model.PCIe)
+	d.model.PCIe.Degraded = Degraded(&d.model.PCIe)
 	d.model.ReadAt = d.started
 	return moved
 }
@@ -320,8 +320,8 @@ func (d *device) counters() sample {
 	return s
 }
 
-// degraded compares the link with what both its ends can do, as numbers.
-func degraded(p *model.PCIe) model.Reading[bool] {
+// Degraded compares the link with what both its ends can do, as numbers.
+func Degraded(p *model.PCIe) model.Reading[bool] {
 	for _, r := range []model.Reading[int]{p.Gen, p.GenMax, p.Width, p.WidthMax} {
 		if !r.Known() {
 			return model.As[bool](r)
