@@ -70,7 +70,8 @@ func decodeSlots(b []byte, chip uint64) (list []slot) {
 }
 
 // regions compares what processes account for in shared memory with what ttmon
-// shows for them. Allocations go on meanwhile: a figure is right if it lies
+// shows for them. Where ttmon has it from there, too, only a contradiction says
+// something: the same file is no second witness. Allocations go on meanwhile: a figure is right if it lies
 // between two readings of the region.
 func (t *test) regions(ctx context.Context, r *report.Report) {
 	before, unread := t.readSlots()
@@ -153,6 +154,8 @@ func compareSlot(first, second slot, pool model.Pool, u *model.DeviceUse, shown 
 	switch within := known && n >= low && n <= high; {
 	case !known:
 		out.Verdict, out.Note = report.Unknown, "ttmon does not believe the region: "+string(figure.Status())
+	case u.Source == model.FromShm && (within || bound != model.Exact):
+		out.Verdict, out.Note = report.Unknown, "ttmon's figure is from this region itself, which any program could have written: ttmond with probe, or ttmon run, is a second witness"
 	case within && bound == model.Exact:
 	case within:
 		out.Verdict, out.Note = report.Bounded, "marked by ttmon"

@@ -101,8 +101,10 @@ func TestRegionThatLies(t *testing.T) {
 		figure model.Bytes
 		want   report.Verdict
 	}{
-		"the same":                 {model.FromShm, model.ExactBytes(5 << 30), report.Right},
-		"marked":                   {model.FromShm, model.BoundBytes(5<<30, model.Unsure), report.Bounded},
+		"the same":                 {model.FromShm, model.ExactBytes(5 << 30), report.Unknown}, // it is no witness of itself
+		"marked":                   {model.FromShm, model.BoundBytes(5<<30, model.Unsure), report.Unknown},
+		"marked, another number":   {model.FromShm, model.BoundBytes(1<<30, model.Unsure), report.Unknown},
+		"a better source agrees":   {model.FromUprobe, model.ExactBytes(5 << 30), report.Right},
 		"another number":           {model.FromShm, model.ExactBytes(1 << 30), report.Wrong},
 		"a better source has less": {model.FromUprobe, model.ExactBytes(1 << 30), report.Wrong},
 		"a better source has more": {model.FromUprobe, model.ExactBytes(6 << 30), report.Bounded},
