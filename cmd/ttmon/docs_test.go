@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -14,6 +15,18 @@ import (
 
 func commandTree() *cobra.Command {
 	return newRoot(newApp(os.Stdout, os.Stderr, func(string) string { return "" }), "")
+}
+
+// TestExitCodesOfTheTask: the page for CI has the codes of ttmon run.
+func TestExitCodesOfTheTask(t *testing.T) {
+	page, err := os.ReadFile("../../docs/tasks/ci.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("%d if memory leaked, %d if a limit was passed, %d if that is not known", exitLeak, exitMax, exitOpen)
+	if !strings.Contains(string(page), want) {
+		t.Errorf("docs/tasks/ci.md does not say %q", want)
+	}
 }
 
 // Every command can be learned from its own help.

@@ -38,7 +38,8 @@ a ticket the page shows what any user of the host sees.
 Where no ttmon-server runs, --start starts one as yourself. Without a ttmond it shows
 what you can see: the boards, and the memory of your own processes.
 
-From another machine: ssh -L 9108:127.0.0.1:9108 HOST, and open the address there.`,
+From another machine: ssh -L 9108:127.0.0.1:9108 HOST 'ttmon web; cat', and open the
+address there; the connection lasts until Ctrl-D.`,
 		Example: `  ttmon web
   ttmon web --open
   ttmon web --start
