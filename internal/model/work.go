@@ -44,6 +44,7 @@ const (
 // Causes of a missing figure.
 const (
 	WorkNotWatched  WorkCause = "not_watched"  // a process that uses the chip has no libttmon in it
+	WorkNoReport    WorkCause = "no_report"    // libttmon is in the process, and says nothing of programs
 	WorkTooFast     WorkCause = "too_fast"     // its chips report more often than ttmond may look
 	WorkNoSymbols   WorkCause = "no_symbols"   // its tt-metal has none of the functions by which ttmond sees programs
 	WorkWhichChip   WorkCause = "which_chip"   // it was running before ttmond: its chips cannot be told apart
@@ -62,7 +63,7 @@ const (
 func WorkCauses() []WorkCause {
 	return []WorkCause{
 		WorkLossy, WorkUnreported, WorkUnprofiled, WorkQueues, WorkSubDevices, WorkRecordsLost, WorkOtherProcess, WorkOtherChip, WorkTooMuch, WorkDispatch,
-		WorkNotWatched, WorkTooFast, WorkNoSymbols, WorkWhichChip, WorkNoProfiler, WorkProfilerOff, WorkRemoteChip, WorkNoIOMMU, WorkSilent, WorkLayout, WorkFirstSample, WorkDeviceState, WorkUsersHidden,
+		WorkNotWatched, WorkNoReport, WorkTooFast, WorkNoSymbols, WorkWhichChip, WorkNoProfiler, WorkProfilerOff, WorkRemoteChip, WorkNoIOMMU, WorkSilent, WorkLayout, WorkFirstSample, WorkDeviceState, WorkUsersHidden,
 	}
 }
 
@@ -96,9 +97,10 @@ var workSentences = [...]sentence[WorkCause]{
 	{WorkDispatch, "the chip's dispatch cores account for another busy time (dispatch.busy)"},
 
 	{WorkNotWatched, "the process has no libttmon in it, and ttmond does not watch it: start it with ttmon run"},
+	{WorkNoReport, "the libttmon in the process has not said what its chips report"},
 	{WorkTooFast, "the chips report too often for ttmond's probes: start the process with ttmon run"},
 	{WorkNoSymbols, "this tt-metal has none of the functions by which ttmond sees programs: update ttmon, or start the process with ttmon run"},
-	{WorkWhichChip, "the process started before ttmond, so which of its chips reports is unknown"},
+	{WorkWhichChip, "ttmond did not see the process open its chips, so which of them reports is unknown"},
 	{WorkNoProfiler, "tt-metal before 0.71 does not report programs"},
 	{WorkProfilerOff, "tt-metal does not report programs of this chip"},
 	{WorkRemoteChip, "tt-metal does not report programs of a chip without PCIe of its own"},
@@ -214,18 +216,19 @@ type GapCause string
 
 // The causes. Those that busy has, too, have its words.
 const (
-	GapsNotKept     GapCause = "not_kept" // an older libttmon or ttmond counted them, and kept no list
-	GapsLossy                = GapCause(WorkLossy)
-	GapsQueues               = GapCause(WorkQueues)
-	GapsSubDevices           = GapCause(WorkSubDevices)
-	GapsUnprofiled           = GapCause(WorkUnprofiled)
-	GapsRecordsLost          = GapCause(WorkRecordsLost)
-	GapsProcesses   GapCause = "processes" // several processes used the chip: one may have worked in another's gap
+	GapsNotKept      GapCause = "not_kept" // an older libttmon or ttmond counted them, and kept no list
+	GapsLossy                 = GapCause(WorkLossy)
+	GapsQueues                = GapCause(WorkQueues)
+	GapsSubDevices            = GapCause(WorkSubDevices)
+	GapsUnprofiled            = GapCause(WorkUnprofiled)
+	GapsRecordsLost           = GapCause(WorkRecordsLost)
+	GapsOtherProcess          = GapCause(WorkOtherProcess)
+	GapsProcesses    GapCause = "processes" // several processes used the chip: one may have worked in another's gap
 )
 
 // GapCauses lists all causes.
 func GapCauses() []GapCause {
-	return []GapCause{GapsNotKept, GapsLossy, GapsQueues, GapsSubDevices, GapsUnprofiled, GapsRecordsLost, GapsProcesses}
+	return []GapCause{GapsNotKept, GapsLossy, GapsQueues, GapsSubDevices, GapsUnprofiled, GapsRecordsLost, GapsOtherProcess, GapsProcesses}
 }
 
 // Why is the cause as a sentence without a full stop.

@@ -240,11 +240,11 @@ func (w *Work) addProcess(x *Work, seconds float64) {
 		*w = *x
 		w.Operations, w.Gaps = slices.Clone(x.Operations), slices.Clone(x.Gaps)
 		w.atLeast(cause)
-		w.doubtGaps()
+		w.doubtGaps(model.GapsOtherProcess)
 		return
 	case !x.Known:
 		w.atLeast(x.Cause)
-		w.doubtGaps()
+		w.doubtGaps(model.GapsOtherProcess)
 		return
 	}
 	w.Busy, w.Programs, w.Late = w.Busy+x.Busy, w.Programs+x.Programs, w.Late+x.Late
@@ -273,13 +273,13 @@ func (w *Work) mergeGaps(x *Work) {
 	if x.GapsCause == model.GapsNotKept {
 		w.GapsCause = model.GapsNotKept
 	}
-	w.doubtGaps()
+	w.doubtGaps(model.GapsProcesses)
 }
 
 // doubtGaps notes that another process may have used the chip in a gap.
-func (w *Work) doubtGaps() {
+func (w *Work) doubtGaps(cause model.GapCause) {
 	if len(w.Gaps) > 0 && w.GapsCause == "" {
-		w.GapsCause = model.GapsProcesses
+		w.GapsCause = cause
 	}
 }
 

@@ -50,7 +50,7 @@ func TestWorkOfARun(t *testing.T) {
 		{"no ids", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Chips[0].Unprofiled = 3 })}, 0.2, model.AtLeast, model.WorkUnprofiled, model.GapsUnprofiled},
 		{"killed in a program", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Host.LastFinish = time.Unix(9, 0) })}, 0.2, model.AtLeast, model.WorkUnreported, ""},
 		{"fewer records than programs", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Host.Enqueued = 12 })}, 0.2, model.AtLeast, model.WorkUnreported, ""},
-		{"one that says nothing", []*ledgerfile.Work{ran(2*time.Second, nil), {Chips: []ledgerfile.ChipWork{{State: ledgerfile.WorkOn, Loss: ledgerfile.WorkUnreadable}}}}, 0.2, model.AtLeast, model.WorkLayout, model.GapsProcesses},
+		{"one that says nothing", []*ledgerfile.Work{ran(2*time.Second, nil), {Chips: []ledgerfile.ChipWork{{State: ledgerfile.WorkOn, Loss: ledgerfile.WorkUnreadable}}}}, 0.2, model.AtLeast, model.WorkLayout, model.GapsOtherProcess},
 		{"an older libttmon", []*ledgerfile.Work{ran(2*time.Second, func(w *ledgerfile.Work) { w.Chips[0].GapsKept, w.Chips[0].LongestGaps = false, nil })}, 0.2, model.Exact, "", model.GapsNotKept},
 		{"nonsense", []*ledgerfile.Work{ran(200*time.Second, nil)}, 1, model.Unsure, model.WorkTooMuch, ""},
 	} {

@@ -195,15 +195,20 @@ func (r *Run) Operations() (list []Operation) {
 func (r *Run) Gaps() (list []DeviceGap) {
 	for i := range r.Devices {
 		d := &r.Devices[i]
-		users := map[string]int{}
+		shared := map[string]bool{}
 		for k := range d.Work {
-			users[d.Work[k].Chip]++
+			w := &d.Work[k]
+			shared[w.Chip] = shared[w.Chip] || slices.ContainsFunc(d.Work, func(x Work) bool {
+				return x.Chip == w.Chip && (x.PID != w.PID || x.StartTicks != w.StartTicks)
+			})
 		}
 		for k := range d.Work {
 			w := &d.Work[k]
 			cause := w.GapsCause
-			if users[w.Chip] > 1 || d.Partial == model.WorkOtherProcess {
+			if shared[w.Chip] {
 				cause = cmp.Or(cause, model.GapsProcesses)
+			} else if d.Partial == model.WorkOtherProcess {
+				cause = cmp.Or(cause, model.GapsOtherProcess)
 			}
 			for _, g := range w.Gaps {
 				list = append(list, DeviceGap{g, d.Index, w.Name, cause})

@@ -67,14 +67,19 @@ func TestGaps(t *testing.T) {
 			"",
 		},
 		"two processes on a chip": {
-			[]Device{{Index: 0, Work: []Work{work("L", "", gap(3)), work("L", "", gap(2)), work("R", "", gap(1))}}},
+			[]Device{{Index: 0, Work: []Work{work("L", "", gap(3)), {PID: 5, Chip: "L", Name: "L", Gap: 1, Gaps: []Gap{gap(2)}}, work("R", "", gap(1))}}},
 			[]DeviceGap{{gap(3), 0, "L", model.GapsProcesses}, {gap(2), 0, "L", model.GapsProcesses}, {gap(1), 0, "R", ""}},
 			"",
 		},
 		"another process reports nothing": {
 			[]Device{{Index: 0, Partial: model.WorkOtherProcess, Work: []Work{work("L", "", gap(3))}}},
-			[]DeviceGap{{gap(3), 0, "L", model.GapsProcesses}},
+			[]DeviceGap{{gap(3), 0, "L", model.GapsOtherProcess}},
 			"",
+		},
+		"one process, twice": {
+			[]Device{{Index: 0, Work: []Work{work("L", "", gap(3)), {PID: 0, Chip: "L", Name: "L", Gap: 1}}}},
+			[]DeviceGap{{gap(3), 0, "L", ""}},
+			model.GapsNotKept,
 		},
 		"kept by an older ttmon":  {[]Device{{Index: 0, Work: []Work{work("L", "")}}}, nil, model.GapsNotKept},
 		"a process without a gap": {[]Device{{Index: 0, Work: []Work{{Chip: "L"}}}}, nil, ""},

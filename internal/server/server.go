@@ -81,7 +81,7 @@ func New(o Options) *Server {
 		s.jobs = jobs.Open(s.cfg.StateDir, func(err error) { s.log.Warn("cannot save jobs", "err", err) })
 		s.runs = keep.New(keep.Options{
 			Dir: s.runsDir(), Keep: s.cfg.History.Runs.Duration, MaxBytes: int64(s.cfg.History.MaxMB) << 20 / 16, Interval: s.interval,
-			Report: func(err error) { s.log.Warn("cannot save runs", "err", err) },
+			Report: func(err error) { s.log.Warn("runs are not complete", "err", err) },
 		})
 		if s.cfg.Alerts.Enabled {
 			s.prepareAlerts()

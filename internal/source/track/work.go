@@ -29,10 +29,12 @@ func (r *Reader) readWork(f *file) *ledgerfile.Work {
 
 // claimWork adds what the programs of a process did.
 func (p *Process) claimWork(set *claim.Set) {
+	id, at := model.ProcessID{PID: p.PID, StartTicks: p.Start}, time.Now()
 	if p.Work == nil {
+		set.Listens = append(set.Listens, claim.Listens{Process: id, Why: model.WorkNoReport})
 		return
 	}
-	id, at := model.ProcessID{PID: p.PID, StartTicks: p.Start}, time.Now()
+	set.Listens = append(set.Listens, claim.Listens{Process: id})
 	set.Hosts = append(set.Hosts, claim.Host{Process: id, HostWork: hostWork(&p.Work.Host)})
 	for i := range p.Work.Chips {
 		c := &p.Work.Chips[i]

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
@@ -361,5 +362,19 @@ func TestKilledInFullStream(t *testing.T) {
 	w, err := new(ledgerfile.WorkReader).Read(int(copied.Fd()))
 	if err != nil || chipOf(t, w, 0).Programs != 20_000 {
 		t.Errorf("%+v, %v", w, err)
+	}
+}
+
+// TestListens: a process with libttmon in it is known to have it, also
+// where its chips report nothing.
+func TestListens(t *testing.T) {
+	for want, work := range map[model.WorkCause]*ledgerfile.Work{"": {}, model.WorkNoReport: nil} {
+		t.Run(string(want), func(t *testing.T) {
+			var set claim.Set
+			(&Process{PID: 5, Start: 7, Work: work}).claimWork(&set)
+			if len(set.Listens) != 1 || set.Listens[0].Why != want || set.Listens[0].Process != (model.ProcessID{PID: 5, StartTicks: 7}) {
+				t.Errorf("%+v", set.Listens)
+			}
+		})
 	}
 }
