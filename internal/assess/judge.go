@@ -193,8 +193,21 @@ func (j *Judge) publish(s *model.Snapshot) {
 			c.Since, c.Older = time.Time{}, false
 		}
 		s.Conditions = append(s.Conditions, c)
+		markStuck(s, &c)
 	}
 	sorted.By(s.Conditions, func(a, b *model.Condition) int { return compare(a, b) })
+}
+
+// markStuck says of the process, too, what a condition says of its device.
+func markStuck(s *model.Snapshot, c *model.Condition) {
+	if c.Kind != model.ConditionStuck {
+		return
+	}
+	for i := range s.Processes {
+		if p := &s.Processes[i]; p.ID() == c.Process && p.Condition == "" {
+			p.Condition = model.Stuck
+		}
+	}
 }
 
 // Course is what a judge knows of a condition and its successor could not

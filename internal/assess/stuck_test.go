@@ -229,11 +229,14 @@ func TestStuckSays(t *testing.T) {
 		!c.Since.Equal(chip.LastRecord) || c.Facts[0].Value != 41 || c.Facts[0].Limit != 0.8 || c.Facts[1].Value != 41 {
 		t.Errorf("%+v", c)
 	}
+	if got := s.Processes[0].Condition; got != model.Stuck {
+		t.Errorf("the process is %q", got)
+	}
 	chip.LastRecord = start.Add(61 * time.Second)
 	s = j.snapshot(start.Add(61*time.Second), &busy, model.HostWork{}, chip, 0)
 	judge.Assess(s)
-	if len(s.Conditions) != 0 {
-		t.Errorf("it works again: %+v", s.Conditions)
+	if len(s.Conditions) != 0 || s.Processes[0].Condition != "" {
+		t.Errorf("it works again: %+v, %q", s.Conditions, s.Processes[0].Condition)
 	}
 }
 

@@ -77,6 +77,7 @@ type ProcessCondition string
 const (
 	Zombie  ProcessCondition = "zombie"  // it has exited, and its parent has not waited for it yet
 	Stopped ProcessCondition = "stopped" // by a signal or a debugger
+	Stuck   ProcessCondition = "stuck"   // it may be: the device has that condition
 )
 
 // Container is where a process runs, from its cgroup. The zero Container is the host.

@@ -39,7 +39,7 @@ func (h *Holders) Add(p *model.Process) {
 	release, known := p.Release.Get()
 	asks := known && asksForWindows(release)
 	h.old = h.old || !asks
-	h.metal = h.metal || asks && p.State == model.Running && p.Condition == ""
+	h.metal = h.metal || asks && p.State == model.Running && p.Condition != model.Stopped && p.Condition != model.Zombie
 }
 
 // firstAsking is the first release of tt-metal whose programs ask the driver for

@@ -203,6 +203,7 @@ func (x *printer) process() {
 	switch {
 	case x.p.Condition == model.Stopped:
 		text = "is stopped, by a signal or a debugger"
+	case x.p.Condition == model.Stuck:
 	case x.p.Condition != "":
 		text = string(x.p.Condition)
 	}

@@ -114,6 +114,8 @@ func Condition(p *model.Process) string {
 		return "zombie: it has exited, and its parent has not waited for it yet"
 	case model.Stopped:
 		return "stopped by a signal or a debugger"
+	case model.Stuck:
+		return "may be stuck"
 	default: // of a newer ttmond
 		return Escape(string(p.Condition))
 	}
