@@ -83,7 +83,7 @@ func TestFleetShowsEveryBadChip(t *testing.T) {
 				window.cells = Object.fromEntries(names.map((h) => [h, Array.from({length: 1 + Math.floor(next() * 32)}, (_, i) => [i, next() < 0.75 ? 0 : next() < 0.5 ? 1 : 2, next() < 0.2 ? null : 30 + next() * 50, 0])]));
 				const none = { hottest_c: null, power_w: null, power_bound: 0, busy: null, busy_bound: 0, dram_used_bytes: null, dram_used_bound: 0, dram_bytes: null };
 				const hosts = names.map((name) => ({ name, level: "ok", alerts: 0, devices: window.cells[name].length, ...none }));
-				return answer({ time: new Date().toISOString(), metric: u.searchParams.get("metric"), unit: "C", range: [30, 80], states: ["ok", "hung", "throttled"], levels: ["ok", "critical", "warning"],
+				return answer({ time: new Date().toISOString(), metric: u.searchParams.get("metric"), unit: "C", range: [30, 80], states: ["ok", "hung", "throttled"], levels: ["ok", "critical", "warning"], marks: ["●", "H", "T"],
 					total: { devices: window.seed, ...none }, hosts, chips: {}, alerts: [] });
 			};
 		})()`)

@@ -20,7 +20,8 @@ import (
 func TestRuns(t *testing.T) {
 	hermetic.Long(t)
 	n := newNode(t, sim.Options{Boards: "n300,p150a"})
-	b := open(t, desk, n.url+"/runs")
+	b := open(t, desk, n.ticket()) // without one, command lines are not shown
+	b.visit(n.url + "/runs")
 	first := n.ctl("run", "name=train,cmd=python3 train.py,devices=0,kind=metal,dram=2G")
 	b.says("python3 train.py")
 	b.says("running")

@@ -129,7 +129,7 @@ func TestTaskLeaked(t *testing.T) {
 func TestTaskTodayAgainstYesterday(t *testing.T) {
 	hermetic.Long(t)
 	n := newNode(t, sim.Options{Boards: "n300,p150a"})
-	b := open(t, desk, n.url+"/")
+	b := open(t, desk, n.ticket()) // runs are compared by their command lines
 	for i, dram := range []string{"1G", "3G"} {
 		pid := n.ctl("run", "name=train,cmd=python3 train.py,devices=1,kind=metal,dram="+dram)
 		b.until("its peak is known", fmt.Sprintf(`fetch("/api/v1/runs").then(r => r.json()).then(a => a.runs.length === %d && a.runs.at(-1).said.peak_dram.includes(%q))`, i+1, strings.TrimSuffix(dram, "G")+".0 GiB"))
