@@ -1,14 +1,13 @@
 package journal
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/history/held"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/wire"
 )
@@ -55,18 +54,19 @@ func HeldIn(ctx context.Context, r *recording.Reader, line *held.Line, pid int, 
 	if err != nil {
 		return err
 	}
-	prefix := fmt.Appendf(nil, `{"pid":%d,`, pid)
-	var last []byte
-	var now map[int]held.Pools
-	see := func(at time.Time) {
-		// Mostly it is as it was, to the byte.
-		if text := c.Element(prefix); !bytes.Equal(text, last) {
-			now, last = heldNow(text, pid, ticks), text
+	var decoder wire.Decoder
+	see := func(at time.Time) error {
+		processes, err := decoder.Processes(c.JSON())
+		if err != nil {
+			return err
 		}
-		line.See(at, now)
+		line.See(at, heldNow(processes, pid, ticks))
+		return nil
 	}
 	if at, ok := c.SnapshotTime(); ok {
-		see(at)
+		if err := see(at); err != nil {
+			return err
+		}
 	}
 	for ctx.Err() == nil {
 		rec, err := c.NextUntil(to)
@@ -77,23 +77,20 @@ func HeldIn(ctx context.Context, r *recording.Reader, line *held.Line, pid int, 
 			return err
 		}
 		if rec.Kind == recording.KindSnapshot {
-			see(rec.Time)
+			if err := see(rec.Time); err != nil {
+				return err
+			}
 		}
 	}
 	return ctx.Err()
 }
 
-// heldNow is what a process holds, out of its JSON.
-func heldNow(text []byte, pid int, ticks uint64) map[int]held.Pools {
-	if text == nil {
-		return nil
-	}
-	s, err := wire.Decode(fmt.Appendf(nil, `{"schema":%q,"processes":[%s]}`, wire.Schema, text))
-	if err != nil || len(s.Processes) != 1 {
-		return nil
-	}
-	if p := &s.Processes[0]; p.PID == pid && (ticks == 0 || p.StartTicks == ticks) {
-		return held.Of(p)
+// heldNow is what a process holds in a snapshot; nil where it does not run.
+func heldNow(processes []model.Process, pid int, ticks uint64) map[int]held.Pools {
+	for i := range processes {
+		if p := &processes[i]; p.PID == pid && (ticks == 0 || p.StartTicks == ticks) {
+			return held.Of(p)
+		}
 	}
 	return nil
 }

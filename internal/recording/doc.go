@@ -38,8 +38,8 @@
 // (uvarint), body. Kinds that a reader does not know are passed over: they may
 // be added. What changes the meaning of one makes version 2.
 //
-// A snapshot is the JSON ttmon.snapshot/1, the first one whole and those after
-// it as changes (patch.go). Definitions (what process, which list of blocks,
+// A snapshot is the JSON ttmon.snapshot/1. What it repeats of the one before is found
+// by the compression, where both are in one block. Definitions (what process, which list of blocks,
 // which place in a program) are JSON and have numbers; allocations and frees
 // refer to the numbers and are binary. So are programs that ran, many in a record
 // that needs no other (programs.go).

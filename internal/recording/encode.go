@@ -15,7 +15,7 @@ import (
 
 // When a block ends and a key block begins.
 const (
-	blockBytes  = 256 << 10 // a block is not made longer than that
+	blockBytes  = 2 << 20 // a block is not made longer than that: ten snapshots of 32 boards
 	keyEvery    = 20 * time.Second
 	keyMinBytes = 4 << 20 // after so much that would have to be read for a moment
 )
@@ -25,10 +25,7 @@ const (
 type Encoder struct {
 	pack  *packer
 	state *State
-	diff  differ
 	raw   []byte
-	body  []byte
-	spare []int32 // for the next snapshot
 	key   bool
 	told  bool  // the block that is being made has an event
 	first int64 // of the block that is being made
@@ -83,13 +80,6 @@ func (e *Encoder) addRecord(kind Kind, t time.Time, body []byte) error {
 	ns := max(t.UnixNano(), e.last)
 	if len(e.raw) == 0 {
 		e.startBlock(ns)
-	}
-	if kind == kindSnapshot && e.state.doc != nil {
-		old, doc := e.state.doc, newDocument(body, e.spare)
-		e.body = e.diff.diff(e.body[:0], old, doc)
-		e.append(kindChange, ns, e.body)
-		e.state.doc, e.state.snapTime, e.state.Time, e.spare = doc, ns, time.Unix(0, ns), old.ends
-		return nil
 	}
 	if _, err := e.state.apply(kind, ns, body); err != nil {
 		return err // what no reader could read is not written
@@ -153,13 +143,13 @@ func (e *Encoder) restate(ns int64) {
 		definition(KindList, s.lists[id].def)
 		e.append(kindHeld, ns, appendHeld(nil, id, s.lists[id].live, ns))
 	}
-	if s.doc != nil {
-		e.append(kindSnapshot, ns, s.doc.text())
+	if s.snapshot != nil {
+		e.append(KindSnapshot, ns, s.snapshot)
 	}
 }
 
 // Snapshot takes in a snapshot's JSON, which must not change any more.
-func (e *Encoder) Snapshot(t time.Time, body []byte) error { return e.addRecord(kindSnapshot, t, body) }
+func (e *Encoder) Snapshot(t time.Time, body []byte) error { return e.addRecord(KindSnapshot, t, body) }
 
 func (e *Encoder) json(kind Kind, t time.Time, v any) error {
 	body, err := json.Marshal(v)

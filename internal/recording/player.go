@@ -146,12 +146,12 @@ func (p *Player) Step(forward bool) error {
 			}
 		}
 	}
-	if at := time.Unix(0, p.cur.snapTime); p.cur.doc != nil {
+	if at := time.Unix(0, p.cur.snapTime); p.cur.snapshot != nil {
 		p.pos = at.Add(-1)
 		if err := p.seek(); err != nil {
 			return err
 		}
-		if p.cur.doc != nil {
+		if p.cur.snapshot != nil {
 			p.pos = time.Unix(0, p.cur.snapTime)
 		}
 	}

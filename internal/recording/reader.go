@@ -208,7 +208,7 @@ func (r *Reader) Seek(t time.Time) (*Cursor, error) {
 				return nil, err
 			}
 		}
-		if !c.lost || c.doc != nil || key == 0 {
+		if !c.lost || c.snapshot != nil || key == 0 {
 			return c, nil
 		} // the key block itself is damaged: what was known before it
 	}

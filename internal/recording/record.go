@@ -14,8 +14,7 @@ type Kind uint8
 
 // The kinds of records. Numbers are part of the format.
 const (
-	kindSnapshot  Kind = 1 // the whole JSON; readers see Snapshot
-	kindChange    Kind = 2 // what changed since the snapshot before
+	KindSnapshot  Kind = 1 // its JSON
 	KindEvent     Kind = 3
 	KindProcess   Kind = 4 // a process whose blocks are told begins
 	KindList      Kind = 5 // a list of blocks, new or changed
@@ -33,9 +32,6 @@ const (
 	kindStart     Kind = 17 // ends the part of a key block that tells what holds
 	KindFailure   Kind = 18 // a request for memory that failed, with the allocator as it was
 	KindPrograms  Kind = 19 // programs that ran on a chip, one by one
-
-	// KindSnapshot is what readers get for a snapshot, however it was stored.
-	KindSnapshot = kindSnapshot
 )
 
 // Meta is what a recording is of. It can be told again, when more is known.

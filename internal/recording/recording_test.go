@@ -14,14 +14,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
 	"github.com/ttmon/ttmon/internal/wire"
-	"github.com/ttmon/ttmon/internal/wire/sample"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -309,29 +307,6 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-func TestPatch(t *testing.T) {
-	docs := []string{`{}`, ``, `null`, `{"a":[{"x":1},{"x":2}],"b":"t"}`, `{"a":[{"x":1},{"y":3},{"x":2}],"b":"t,[{"}`, `{"a":[],"b":"\\\""}`}
-	for _, n := range []int{1, 2, 4, 6, 32} {
-		docs = append(docs, string(wire.Append(nil, tuitest.Host(n, n))), string(wire.Append(nil, tuitest.Host(n, n+90))))
-	}
-	docs = append(docs, string(wire.Append(nil, sample.Troubles())), string(wire.Append(nil, sample.Galaxy())))
-	var d differ
-	var p patcher
-	for i, a := range docs {
-		for j, b := range docs {
-			change := d.diff(nil, newDocument([]byte(a), nil), newDocument([]byte(b), nil))
-			got, err := p.apply(newDocument([]byte(a), nil), change)
-			if err != nil || string(got.text()) != b {
-				t.Errorf("%d to %d: %v", i, j, err)
-			}
-		}
-	}
-	a, b := newDocument(wire.Append(nil, tuitest.Host(32, 100)), nil), newDocument(wire.Append(nil, tuitest.Host(32, 101)), nil)
-	if n := len(d.diff(nil, a, b)); n > len(b.text())/15 {
-		t.Errorf("a second on 32 devices takes %d bytes of %d", n, len(b.text()))
-	}
-}
-
 // An hour of 32 chips once a second stays below 20 MB: two and a half minutes
 // of it are written here. The figure with the simulated driver is in make bench.
 func TestSizeOfAnHour(t *testing.T) {
@@ -398,59 +373,28 @@ func fix(b []byte) {
 	}
 }
 
-func FuzzPatch(f *testing.F) {
-	a, b := wire.Append(nil, tuitest.Host(2, 1)), wire.Append(nil, tuitest.Host(3, 9))
-	f.Add(a, b)
-	f.Add([]byte(`{"a":[{"x":"\"`), []byte(`[[{"a":1}]`))
-	f.Fuzz(func(t *testing.T, a, b []byte) {
-		var d differ
-		var p patcher
-		change := d.diff(nil, newDocument(a, nil), newDocument(b, nil))
-		got, err := p.apply(newDocument(a, nil), change)
-		if err != nil || !bytes.Equal(got.text(), b) {
-			t.Fatal(err)
-		}
-		_, _ = p.apply(newDocument(a, nil), b) // as a change it is nonsense
-	})
-}
-
-// BenchmarkSnapshot holds our changes against zstd alone, which finds what is
-// repeated in its window: whole snapshots of 32 boards, each written out at once, as
-// a journal must, and from the start again every 20 of them.
+// BenchmarkSnapshot writes snapshots of 32 boards: each to a block of its own, as
+// ttmon record does, and ten to a block, as the journal does.
 func BenchmarkSnapshot(b *testing.B) {
 	var docs [][]byte
 	for s := range 40 {
 		docs = append(docs, wire.Append(nil, tuitest.Host(32, s)))
 	}
-	b.Run("changes", func(b *testing.B) {
-		e, err := NewEncoder()
-		ok(b, err)
-		b.ReportAllocs()
-		var out []byte
-		written := 0
-		for i := 0; b.Loop(); i++ {
-			_ = e.Snapshot(at(float64(i)), docs[i%len(docs)])
-			out, _ = e.Cut(out[:0])
-			written += len(out)
-		}
-		b.ReportMetric(float64(written)/float64(b.N), "bytes/snapshot")
-	})
-	b.Run("zstd", func(b *testing.B) {
-		var out bytes.Buffer
-		z, err := zstd.NewWriter(&out, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
-		ok(b, err)
-		b.ReportAllocs()
-		written := 0
-		for i := 0; b.Loop(); i++ {
-			if i%20 == 0 {
-				z.Reset(&out)
-			}
-			_, err := z.Write(docs[i%len(docs)])
+	for _, n := range []int{1, 10} {
+		b.Run(fmt.Sprint(n, " to a block"), func(b *testing.B) {
+			e, err := NewEncoder()
 			ok(b, err)
-			ok(b, z.Flush())
-			written += out.Len()
-			out.Reset()
-		}
-		b.ReportMetric(float64(written)/float64(b.N), "bytes/snapshot")
-	})
+			b.ReportAllocs()
+			var out []byte
+			written := 0
+			for i := 0; b.Loop(); i++ {
+				ok(b, e.Snapshot(at(float64(i)), docs[i%len(docs)]))
+				if i%n == n-1 {
+					out, _ = e.Cut(out[:0])
+					written += len(out)
+				}
+			}
+			b.ReportMetric(float64(written)/float64(b.N), "bytes/snapshot")
+		})
+	}
 }

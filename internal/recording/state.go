@@ -1,7 +1,6 @@
 package recording
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
 	"encoding/json"
@@ -22,12 +21,11 @@ type State struct {
 	Time time.Time // of the last record
 	Meta Meta
 
-	doc       *document
+	snapshot  []byte // the last one's JSON
 	snapTime  int64
 	processes map[uint32]*process
 	lists     map[uint32]*list
 	sites     map[uint32]*Site
-	patcher   patcher
 }
 
 type process struct {
@@ -47,38 +45,19 @@ func newState() *State {
 
 // Snapshot is the last snapshot; nil where none has come yet.
 func (s *State) Snapshot() (*model.Snapshot, error) {
-	if s.doc == nil {
+	if s.snapshot == nil {
 		return nil, nil
 	}
-	return wire.Decode(s.doc.text())
+	return wire.Decode(s.snapshot)
 }
 
 // SnapshotTime is when the last snapshot was taken; ok is false where there is none.
 func (s *State) SnapshotTime() (at time.Time, ok bool) {
-	return time.Unix(0, s.snapTime), s.doc != nil
+	return time.Unix(0, s.snapTime), s.snapshot != nil
 }
 
 // JSON is the last snapshot as it was recorded.
-func (s *State) JSON() []byte {
-	if s.doc == nil {
-		return nil
-	}
-	return s.doc.text()
-}
-
-// Element is the element of one of the last snapshot's lists whose JSON begins
-// with a prefix; nil where there is none. It costs far less than the snapshot.
-func (s *State) Element(prefix []byte) []byte {
-	if s.doc == nil {
-		return nil
-	}
-	for _, c := range s.doc.chunks {
-		if bytes.HasPrefix(c.text, prefix) {
-			return bytes.TrimRight(c.text, ",")
-		}
-	}
-	return nil
-}
+func (s *State) JSON() []byte { return s.snapshot }
 
 // Processes are those whose blocks are known and that have not ended, by number.
 func (s *State) Processes() (out []Process) {
@@ -152,20 +131,14 @@ func (s *State) damaged(kind Kind) error {
 	return fmt.Errorf("%w: a record of kind %d that fits nothing", ErrDamaged, kind)
 }
 
-// apply takes in one record. What it returns refers to nothing of body.
+// apply takes in one record. A snapshot's body is kept, so it must not change any more;
+// what is returned refers to nothing of it.
 func (s *State) apply(kind Kind, ns int64, body []byte) (r Record, err error) {
 	r.Time, r.Kind = time.Unix(0, ns), kind
 	s.Time = r.Time
 	switch kind {
-	case kindSnapshot:
-		s.doc, s.snapTime = newDocument(slices.Clone(body), nil), ns
-	case kindChange:
-		r.Kind = kindSnapshot
-		if s.doc == nil {
-			return r, s.damaged(kind)
-		}
-		s.doc, err = s.patcher.apply(s.doc, body)
-		s.snapTime = ns
+	case KindSnapshot:
+		s.snapshot, s.snapTime = body, ns
 	case KindEvent:
 		r.Event = new(eventlog.Event)
 		err = s.decode(body, r.Event)

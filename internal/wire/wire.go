@@ -70,19 +70,33 @@ type Decoder struct {
 // Decode is as the function. The snapshot has nothing of the decoder's but strings,
 // nor of data.
 func (o *Decoder) Decode(data []byte) (*model.Snapshot, error) {
+	s := new(model.Snapshot)
+	return s, o.walk(data, func(a archive) { snapshot(a, s) })
+}
+
+// Processes reads only the processes of a snapshot. With 32 devices that costs a
+// third of Decode, for those who go through an hour of snapshots.
+func (o *Decoder) Processes(data []byte) (list []model.Process, err error) {
+	return list, o.walk(data, func(a archive) {
+		a.begin()
+		items(a, "processes", &list, process)
+		a.close()
+	})
+}
+
+// walk takes a walk over the contract through data.
+func (o *Decoder) walk(data []byte, f func(archive)) error {
 	if cap(o.nodes) > len(data)+1024 {
 		o.nodes = nil // one large snapshot must not stay
 	}
 	t, err := parse(data, o.nodes)
 	if err != nil {
-		return nil, fmt.Errorf("reading a snapshot: %w", err)
+		return fmt.Errorf("reading a snapshot: %w", err)
 	}
 	o.nodes = t.nodes
 	d := decoder{tree: t, strings: &o.strings}
-	s := new(model.Snapshot)
-	snapshot(&d, s)
-	if d.err != nil {
-		return nil, fmt.Errorf("reading a snapshot: %w", d.err)
+	if f(&d); d.err != nil {
+		return fmt.Errorf("reading a snapshot: %w", d.err)
 	}
-	return s, nil
+	return nil
 }
