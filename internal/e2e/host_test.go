@@ -170,14 +170,6 @@ func wantBytes(t *testing.T, what string, got model.Bytes, want uint64) {
 	}
 }
 
-// wantBound checks the bound of a memory figure.
-func wantBound(t *testing.T, what string, got model.Bytes, want model.Bound) {
-	t.Helper()
-	if n, bound, ok := got.Best(); !ok || bound != want {
-		t.Errorf("%s: %d is %s (%s), want %s", what, n, bound, got.Status(), want)
-	}
-}
-
 // wantNoBytes checks that there is no figure, and why.
 func wantNoBytes(t *testing.T, what string, got model.Bytes, want model.Status) {
 	t.Helper()

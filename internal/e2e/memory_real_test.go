@@ -89,8 +89,6 @@ func (st *stage) compare(after string) *model.Snapshot {
 	}
 }
 
-const threadNote = "other_threads"
-
 // TestRealMemory runs the real ttnn on a simulated p150: whatever it does, the
 // numbers of ttmon are the program's own.
 func TestRealMemory(t *testing.T) {

@@ -115,35 +115,7 @@ func (c *scriptedHost) shows(ghosts ...string) *model.Snapshot {
 	return s
 }
 
-// dram is what a snapshot says of a process's DRAM on device 0.
-func (c *scriptedHost) dram(s *model.Snapshot, p *metal.Process) model.Bytes {
-	c.Helper()
-	for _, u := range processOf(c.T, s, p.PID).Devices {
-		if u.Device == 0 {
-			return u.Memory[model.DRAM]
-		}
-	}
-	c.Fatalf("process %d is not on device 0", p.PID)
-	return model.Bytes{}
-}
-
 // used is what a snapshot says of device 0's DRAM.
 func used(s *model.Snapshot) model.Bytes {
 	return s.Devices[0].Memory.Pools[model.DRAM].Used
-}
-
-// wantTracking checks how far the figures of device 0 are said to go, and why.
-func (c *scriptedHost) wantTracking(s *model.Snapshot, want model.Tracking, why ...model.DoubtKind) {
-	c.Helper()
-	m := &s.Devices[0].Memory
-	if m.Tracking != want || len(why) > 0 && !doubted(m.Doubts, why[0]) {
-		c.Errorf("tracking %s: %+v, want %s with %q", m.Tracking, m.Doubts, want, why)
-	}
-}
-
-// eachWriter runs a test for the releases there are and for the next one.
-func eachWriter(t *testing.T, f func(*testing.T, metal.Options)) {
-	for _, layout := range []int{3, 4} {
-		t.Run(fmt.Sprintf("layout %d", layout), func(t *testing.T) { f(t, metal.Options{Layout: layout}) })
-	}
 }
