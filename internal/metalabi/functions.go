@@ -30,6 +30,7 @@ const (
 	Called       // it is called, or its code read, and not followed
 	Learning     // hit once for each chip and buffer: followed only until it is known which chips an allocator stands for
 	OnDemand     // on the program's own path: followed only on request
+	AtCall       // as Optional, but other libraries may have a copy of it that is called instead: followed where tt-metal calls it
 )
 
 const (
@@ -89,10 +90,13 @@ var Functions = []Function{
 	{"kernels", "_ZN2tt8tt_metal11distributed16MeshWorkloadImpl13load_binariesERNS1_16MeshCommandQueueE", "", Optional, Unused},
 	// Throws, with a program, its cores, the lowest buffer and where its circular
 	// buffers end.
-	{"clash_thrown", "_ZN2tt6assert6detail8tt_throwIJmNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEmmEEEvPKciSA_SA_N3fmt3v117fstring", "", Unused, Optional},
+	{"clash_thrown", "_ZN2tt6assert6detail8tt_throwIJmNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEmmEEEvPKciSA_SA_N3fmt3v117fstring", "", Unused, AtCall},
+	// Throws, among others, with cores, where circular buffers there end and how large
+	// L1 is: its message says which.
+	{"beyond_l1_thrown", "_ZN2tt6assert6detail8tt_throwIJNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEmjEEEvPKciSA_SA_N3fmt3v117fstring", "", Unused, AtCall},
 	// Throws, among others, with what all traces of a device need and what its trace
 	// region has: its message says which.
-	{"trace_thrown", "_ZN2tt6assert6detail8tt_throwIJjimEEEvPKciS4_S4_N3fmt3v117fstring", "IJDpRKT_EE1tESB_", Optional, Optional},
+	{"trace_thrown", "_ZN2tt6assert6detail8tt_throwIJjimEEEvPKciS4_S4_N3fmt3v117fstring", "IJDpRKT_EE1tESB_", Optional, AtCall},
 	// Called for the message of a failed allocation, and by those who ask.
 	{"list_statistics", constList + "14get_statisticsEv", "", Unused, Optional},
 }

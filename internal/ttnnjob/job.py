@@ -19,7 +19,8 @@ line of JSON on standard output: what it holds, by its own account.
   {"do": "churn", "seed": 1, "steps": 500, "threads": 3}
                           random allocations and frees in all pools, and some ops;
                           what is left stays allocated until "drop"
-  {"do": "clash", "of": "a"}          adds a tensor to itself, and says what tt-metal says if that does not fit beside what L1 holds
+  {"do": "clash", "of": "a"}          adds a tensor to itself, and says what tt-metal says if that does not fit beside what L1 holds;
+                          "bytes": 2097152 runs a program with a circular buffer of so many instead
   {"do": "storm", "rounds": 1000}     asks for what does not fit again and again; ns a time
   {"do": "tensors"}       each tensor on the device, as ttnn describes it
   {"do": "drop"}
@@ -385,11 +386,17 @@ class Job:
         os.waitpid(child, 0)
         return {"fits": fits}
 
-    def clash(self, of):
-        """Runs an operation on a tensor, whose circular buffers may reach into a buffer of L1."""
+    def clash(self, of, bytes=0):
+        """Runs an operation on a tensor, whose circular buffers may reach into a buffer of L1, or end behind it."""
         tensor = self.tensors[of][0]
         try:
-            ttnn.deallocate(ttnn.add(tensor, tensor))
+            if bytes:
+                cores = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(1, 1))])
+                page = ttnn.CBFormatDescriptor(buffer_index=0, data_format=ttnn.bfloat16, page_size=2048)
+                buffer = ttnn.CBDescriptor(total_size=bytes, core_ranges=cores, format_descriptors=[page])
+                ttnn.generic_op([tensor, tensor], ttnn.ProgramDescriptor(kernels=[], semaphores=[], cbs=[buffer]))
+            else:
+                ttnn.deallocate(ttnn.add(tensor, tensor))
         except RuntimeError as e:
             return {"fits": False, "message": str(e)}
         return {"fits": True}

@@ -10,4 +10,6 @@ func entry([]byte) (skip uint64, ok bool) { return 0, true }
 
 func functionExits(code []byte) (exits, bool) { return exitsARM64(code) }
 
+func stub(code []byte, address uint64) (slot uint64, ok bool) { return stubARM64(code, address) }
+
 func getter(code []byte) (field, bool) { return getterARM64(code) }

@@ -92,3 +92,43 @@ func (x *stage) clashRound(round int) int {
 	do(x.T, x.job, ttnn.Step{"do": "ask", "pool": "l1", "rows": 32, "columns": 32, "name": big})
 	return 1
 }
+
+var beyondMessage = regexp.MustCompile(`circular buffers on core range \[[^\]]*\] grow to (\d+) B which is beyond max L1 size of (\d+) B`)
+
+// TestBeyondL1: circular buffers that are larger than L1 altogether are a failure
+// whether L1 has buffers or not, and no clash: freeing buffers does not help.
+func TestBeyondL1(t *testing.T) {
+	for _, release := range []string{middle, ttnn.Newest} {
+		t.Run(release, func(t *testing.T) {
+			x := newStage(t, release, "blackhole_P150", ttnn.Step{"do": "open", "l1_small": 32768})
+			do(t, x.job, ttnn.Step{"do": "ask", "pool": "dram", "rows": 32, "columns": 32, "name": "operand"})
+			x.beyondL1()
+			do(t, x.job, ttnn.Step{"do": "ask", "pool": "l1", "rows": 32, "columns": 32, "name": "in L1"})
+			x.beyondL1()
+		})
+	}
+}
+
+func (x *stage) beyondL1() {
+	x.Helper()
+	x.source.Sync()
+	x.source.Failures()
+	reply := do(x.T, x.job, ttnn.Step{"do": "clash", "of": "operand", "bytes": 2 << 20})
+	m := beyondMessage.FindStringSubmatch(reply.Message)
+	if m == nil {
+		x.Fatalf("tt-metal says something else: %.400s", reply.Message)
+	}
+	reach, _ := strconv.ParseUint(m[1], 10, 64)
+	size, _ := strconv.ParseUint(m[2], 10, 64)
+	for source, r := range map[string]*failure.Record{"uprobe": x.outside(), "libttmon": x.inside()} {
+		if r == nil || r.Kind != failure.Clash {
+			x.Errorf("%s kept nothing of %s", source, m[0])
+			continue
+		}
+		r.Judge()
+		if c, v := r.Clash, r.Verdict; c.Reach != reach || v.Cause != failure.TooLarge || v.Missing != reach-size || len(v.Fixes) > 0 ||
+			!slices.Equal(c.Cores, []int{0, 0, 1, 1}) || len(r.Stack) == 0 || len(r.Chips) != 1 || slices.Contains(r.Doubts, failure.SeveralDevices) {
+			x.Errorf("%s has %+v, %+v, doubts %v and %d lines, tt-metal says %s", source, c, v, r.Doubts, len(r.Stack), m[0])
+		}
+	}
+}

@@ -42,6 +42,8 @@ type elfFile struct {
 	// Addresses of the dynamic linker's tables; 0: there is none.
 	symbols, names, gnuHash, oldHash uint64
 	nameBytes                        uint64
+	// The functions that it calls by way of the dynamic linker, and the size of the table.
+	calls, callBytes uint64
 }
 
 // segment is a part of the file, and where it is in memory.
@@ -55,6 +57,7 @@ type symbol struct {
 	name    string
 	address uint64
 	size    uint64
+	number  uint32 // in the table of symbols
 }
 
 const (
@@ -118,7 +121,7 @@ func (f *elfFile) readDynamic(s segment) error {
 	}
 	to := map[elf.DynTag]*uint64{
 		elf.DT_SYMTAB: &f.symbols, elf.DT_STRTAB: &f.names, elf.DT_STRSZ: &f.nameBytes,
-		elf.DT_GNU_HASH: &f.gnuHash, elf.DT_HASH: &f.oldHash,
+		elf.DT_GNU_HASH: &f.gnuHash, elf.DT_HASH: &f.oldHash, elf.DT_JMPREL: &f.calls, elf.DT_PLTRELSZ: &f.callBytes,
 	}
 	for ; len(b) > 0; b = b[dynamicBytes:] {
 		tag := elf.DynTag(binary.LittleEndian.Uint64(b))
@@ -259,8 +262,8 @@ func (f *elfFile) wanted(prefixes []string, of elf.SymType) ([]symbol, error) {
 	}
 	var out []symbol
 	le := binary.LittleEndian
-	err = f.pieces(f.symbols, count*symbolBytes, symbolBytes, func(_ uint64, b []byte) error {
-		for ; len(b) >= symbolBytes; b = b[symbolBytes:] {
+	err = f.pieces(f.symbols, count*symbolBytes, symbolBytes, func(at uint64, b []byte) error {
+		for ; len(b) >= symbolBytes; b, at = b[symbolBytes:], at+symbolBytes {
 			name, ok := names[le.Uint32(b)]
 			if !ok || elf.ST_TYPE(b[4]) != of || elf.SectionIndex(le.Uint16(b[6:])) == elf.SHN_UNDEF {
 				continue
@@ -268,7 +271,7 @@ func (f *elfFile) wanted(prefixes []string, of elf.SymType) ([]symbol, error) {
 			if len(out) == maxFound {
 				return badELF("more than %d symbols of those names", maxFound)
 			}
-			out = append(out, symbol{name, le.Uint64(b[8:]), le.Uint64(b[16:])})
+			out = append(out, symbol{name, le.Uint64(b[8:]), le.Uint64(b[16:]), uint32(at / symbolBytes)})
 		}
 		return nil
 	})

@@ -355,13 +355,13 @@ func compareELF(t *testing.T, path string) {
 		t.Errorf("%d symbols, %v; want %d", n, err, len(list)+1)
 	}
 	want := map[symbol]int{}
-	for _, s := range list {
+	for i, s := range list {
 		if s.Section == elf.SHN_UNDEF || elf.ST_TYPE(s.Info) != elf.STT_FUNC {
 			continue
 		}
 		for _, w := range symbols {
 			if strings.HasPrefix(s.Name, w.prefix) {
-				want[symbol{s.Name, s.Value, s.Size}]++
+				want[symbol{s.Name, s.Value, s.Size, uint32(i + 1)}]++
 			}
 		}
 	}

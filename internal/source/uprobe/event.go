@@ -34,6 +34,7 @@ const (
 	atBuffer      = kind(watchEventKindSITE_BUFFER)
 	noRoom        = kind(watchEventKindSITE_NO_ROOM)
 	clashed       = kind(watchEventKindSITE_CLASH)
+	atBeyondL1    = kind(watchEventKindSITE_BEYOND_L1) // its events are clashed
 	workOn        = kind(watchEventKindSITE_WORK_ON)
 	workOnOld     = kind(watchEventKindSITE_WORK_ON_OLD)
 	workOff       = kind(watchEventKindSITE_WORK_OFF)

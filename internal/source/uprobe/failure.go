@@ -100,24 +100,39 @@ func (b *accounts) onlyAsks(p *process, l *list, e *event, need uint64) bool {
 	return false
 }
 
-// clash enters circular buffers that reach into a buffer.
+// clash enters circular buffers that reach into a buffer, or end behind L1.
 func (b *accounts) clash(p *process, of *event, at int64) {
 	e := about[clashEvent](of)
 	p.recall(of, e.Stack)
-	for _, l := range p.ordered() {
-		if l.Pool != model.L1 || e.Reach <= e.Lowest {
-			continue
-		}
-		if _, ok := l.At(e.Lowest); !ok {
-			continue // of another device, or of what is not known
-		}
-		b.failed(p, l, of, at, failure.Clash, func(r *failure.Record) {
-			r.Clash = &failure.Collision{
-				Program: e.Program, Reach: e.Reach, Lowest: e.Lowest, Overlap: e.Reach - e.Lowest, Base: l.Base, Cores: coresIn(e.Cores[:]),
-			}
-		})
+	if e.Reach <= e.Lowest {
 		return
 	}
+	if e.Lowest == 0 {
+		l, several := p.fitting(func(l *list) bool { return l.Pool == model.L1 && l.Capacity > 0 && l.Base+l.Capacity < e.Reach })
+		if l != nil {
+			b.clashed(p, l, of, at, several)
+		}
+		return
+	}
+	for _, l := range p.ordered() {
+		if _, ok := l.At(e.Lowest); ok && l.Pool == model.L1 { // else of another device, or of what is not known
+			b.clashed(p, l, of, at, false)
+			return
+		}
+	}
+}
+
+func (b *accounts) clashed(p *process, l *list, of *event, at int64, several bool) {
+	e := about[clashEvent](of)
+	b.failed(p, l, of, at, failure.Clash, func(r *failure.Record) {
+		r.Clash = &failure.Collision{Program: e.Program, Reach: e.Reach, Lowest: e.Lowest, Base: l.Base, Cores: coresIn(e.Cores[:])}
+		if e.Lowest > 0 {
+			r.Clash.Overlap = e.Reach - e.Lowest
+		}
+		if several {
+			r.Doubts = append(r.Doubts, failure.SeveralDevices)
+		}
+	})
 }
 
 // refusedTrace enters a trace that does not fit its region.
@@ -136,14 +151,23 @@ func (b *accounts) refusedTrace(p *process, of *event, at int64) {
 	})
 }
 
-// regionOf finds the list of a trace region of so many bytes. Of several it is the
-// one that was made last of those whose allocators are in use (those of the chips
-// of a mesh never are), or of all; several says that it may be another. Where none
-// is known it is an empty one of which nothing is known.
+// regionOf finds the list of a trace region of so many bytes. Where none is known it
+// is an empty one of which nothing is known.
 func (p *process) regionOf(size uint64) (found *list, several bool) {
+	found, several = p.fitting(func(l *list) bool { return l.Pool == model.Trace && failure.IsRegion(&l.Geometry, size) })
+	if found == nil {
+		found = &list{allocator: &allocator{Allocator: &blocks.Allocator{}}, List: blocks.NewList(blocks.Geometry{Pool: model.Trace}, blocks.Late)}
+	}
+	return found, several
+}
+
+// fitting finds the list that is meant; nil: none is known. Of several it is the one
+// that was made last of those whose allocators are in use (those of the chips of a
+// mesh never are), or of all; several says that it may be another.
+func (p *process) fitting(fits func(*list) bool) (found *list, several bool) {
 	inUse := 0
 	for _, l := range p.ordered() {
-		if l.Pool != model.Trace || !failure.IsRegion(&l.Geometry, size) {
+		if !fits(l) {
 			continue
 		}
 		uses := p.uses(l.allocator)
@@ -154,10 +178,7 @@ func (p *process) regionOf(size uint64) (found *list, several bool) {
 			found = l
 		}
 	}
-	if found == nil {
-		return &list{allocator: &allocator{Allocator: &blocks.Allocator{}}, List: blocks.NewList(blocks.Geometry{Pool: model.Trace}, blocks.Late)}, false
-	}
-	return found, inUse > 1 || inUse == 0 && len(p.Seen) > 1
+	return found, found != nil && (inUse > 1 || inUse == 0 && len(p.Seen) > 1)
 }
 
 // uses reports whether the process has ever allocated from an allocator.

@@ -57,8 +57,8 @@ func (l *library) unseen() (list []failure.Kind) {
 	for _, x := range []struct {
 		site kind
 		of   failure.Kind
-	}{{noRoom, failure.NoRoom}, {clashed, failure.Clash}, {traceRefused, failure.Trace}} {
-		if !l.has(x.site) {
+	}{{noRoom, failure.NoRoom}, {clashed, failure.Clash}, {atBeyondL1, failure.Clash}, {traceRefused, failure.Trace}} {
+		if !l.has(x.site) && !slices.Contains(list, x.of) {
 			list = append(list, x.of)
 		}
 	}

@@ -17,7 +17,7 @@ var sites = map[string]kind{
 	"list_made": listMade, "manager_ask": atAsk, "list_take": taken, "list_deallocate": freed, "list_clear": cleared,
 	"list_shrink": shrunk, "list_reset": resized, "provider_old": providerMade, "provider_gone": providerGone, "record": recorded,
 	"program_layout": atProgram, "program_gone": programGone, "cb_mark": cbMarked, "cb_track": cbTracked,
-	"list_statistics": noRoom, "clash_thrown": clashed, "trace_thrown": traceRefused,
+	"list_statistics": noRoom, "clash_thrown": clashed, "beyond_l1_thrown": atBeyondL1, "trace_thrown": traceRefused,
 	"buffer":  atBuffer,
 	"work_on": workOn, "work_on_old": workOnOld, "work_off": workOff, "work_off_old": workOffOld,
 	"queue_made": queueMade, "sub_devices_made": subDevicesMade, "sub_devices_loaded": subDevicesLoaded,
@@ -91,6 +91,10 @@ func findProbes(r io.ReaderAt) (probes []probe, err error) {
 		return nil, err
 	}
 	size, sized := f.bufferSize(all)
+	stubs, err := f.stubs(all)
+	if err != nil {
+		return nil, err
+	}
 	for _, want := range symbols {
 		if want.need == metalabi.Called || want.site == atBuffer && !sized {
 			continue
@@ -109,7 +113,11 @@ func findProbes(r io.ReaderAt) (probes []probe, err error) {
 			probes = append(probes, f.hostProbes(s, &want)...)
 			continue
 		}
-		offset, err := f.site(s.address, want.prefix)
+		at := s.address
+		if stub, ok := stubs[at]; ok {
+			at = stub
+		}
+		offset, err := f.site(at, want.prefix)
 		if err != nil && want.need == metalabi.Required {
 			return nil, err
 		}

@@ -134,3 +134,28 @@ func (x *stage) withRegion(source string, r *failure.Record, steps []ttnn.Step) 
 	}
 	x.tried["with trace_region_size"]++
 }
+
+// TestTraceOfUnmodifiedProgram: a trace that does not fit is seen without libttmon,
+// too, which calls tt-metal's copy of the function that throws. A program of itself
+// calls the one of another library.
+func TestTraceOfUnmodifiedProgram(t *testing.T) {
+	path, err := ttnn.Descriptor("blackhole_P150")
+	if err != nil {
+		t.Fatal(err)
+	}
+	preload, err := ttnn.SubDevices(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &stage{T: t, source: watch(t, Options{})}
+	x.job = start(t, x.source, ttnn.Options{Release: ttnn.Newest, Descriptor: path, Env: []string{"LD_PRELOAD=" + preload}})
+	do(t, x.job, ttnn.Step{"do": "open", "trace": 1024})
+	reply := do(t, x.job, ttnn.Step{"do": "trace", "bytes": 100_000})
+	m := regionMessage.FindStringSubmatch(reply.Message)
+	if m == nil {
+		t.Fatalf("tt-metal says something else: %.300s", reply.Message)
+	}
+	if r := x.outside(); r == nil || r.Kind != failure.Trace || fmt.Sprint(r.Region.Needed) != m[1] || fmt.Sprint(r.Region.Size) != m[3] {
+		t.Errorf("kept of %s: %+v", m[0], r)
+	}
+}

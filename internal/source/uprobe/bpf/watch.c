@@ -34,6 +34,7 @@ enum event_kind {
 	SITE_BUFFER, // AllocatorImpl::allocate_buffer
 	SITE_NO_ROOM, // FreeListOpt::get_statistics, for the message of a request that failed
 	SITE_CLASH, // the exception about circular buffers that reach into a buffer
+	SITE_BEYOND_L1, // the one about circular buffers that end behind L1; sent as SITE_CLASH
 	SITE_WORK_ON, // NotifyProgramRealtimeProfilerActivated, with a context
 	SITE_WORK_ON_OLD, // and without
 	SITE_WORK_OFF, // NotifyProgramRealtimeProfilerDeactivated
@@ -130,10 +131,11 @@ struct no_room_event {
 	u64 stack; // tells the lines that asked from others; 0: not known
 };
 
-// SITE_CLASH: circular buffers of a program end above the lowest buffer.
+// SITE_CLASH: circular buffers of a program end above the lowest buffer, or behind L1.
 struct clash_event {
-	u64 program; // its number
-	u64 lowest, reach;
+	u64 program; // its number; 0: not known
+	u64 lowest; // 0: they end behind L1
+	u64 reach;
 	char cores[16]; // "[0-0 - 11-9]", as far as it goes
 	u64 stack; // as in no_room_event, and at the same place
 };
@@ -1000,38 +1002,64 @@ INLINE int no_room(struct pt_regs *ctx, struct event *e, struct thread *t)
 	return 1;
 }
 
+INLINE void read_cores(struct clash_event *x, u64 text)
+{
+	u64 size = user64(text + 8);
+	if (size < sizeof(x->cores))
+		read_user(x->cores, size & 15, (void *)user64(text));
+}
+
 // clash reports circular buffers that reach into a buffer. The function that
 // throws has references to what it prints behind its other arguments.
 INLINE void clash(struct pt_regs *ctx, struct event *e)
 {
 	struct clash_event *x = (void *)e->word;
-	u64 text = ARG8(ctx), size = user64(text + 8);
 	x->program = user64(ARG7(ctx));
 	x->lowest = user64(ARG9(ctx));
 	x->reach = user64(ARG10(ctx));
-	if (size < sizeof(x->cores))
-		read_user(x->cores, size & 15, (void *)user64(text));
+	read_cores(x, ARG8(ctx));
 }
 
-// The message about a trace that does not fit its region.
-#define TRACE_FORMAT "Creating trace buffers of size {}B on MeshDevice {}, but only {}B is allocated for trace region."
-
-// trace reports a trace that does not fit its region. Other messages with values
-// of the same types are thrown by the same function: it is false for them.
-INLINE int trace(struct pt_regs *ctx, struct event *e)
+// throws reports whether the function that throws was called with this message:
+// others with values of the same types are thrown by the same function.
+INLINE int throws(struct pt_regs *ctx, const char *message, const u32 length)
 {
-	struct trace_event *x = (void *)e->word;
-	u64 format = ARG5(ctx), length = ARG6(ctx);
-	u32 needed = 0;
-	if (length != sizeof(TRACE_FORMAT) - 1)
+	u64 format = ARG5(ctx), bytes = ARG6(ctx);
+	if (bytes != length)
 		return 0;
 #pragma unroll
-	for (u32 i = 0; i < sizeof(TRACE_FORMAT) / 8; i++) {
+	for (u32 i = 0; i < length / 8; i++) {
 		u64 want;
-		__builtin_memcpy(&want, &TRACE_FORMAT[8 * i], 8);
+		__builtin_memcpy(&want, &message[8 * i], 8);
 		if (user64(format + 8 * i) != want)
 			return 0;
 	}
+	return 1;
+}
+
+#define BEYOND_FORMAT "Statically allocated circular buffers on core range {} grow to {} B which is beyond max L1 size of {} B"
+
+// beyond_l1 reports circular buffers that end behind L1.
+INLINE int beyond_l1(struct pt_regs *ctx, struct event *e)
+{
+	struct clash_event *x = (void *)e->word;
+	if (!throws(ctx, BEYOND_FORMAT, sizeof(BEYOND_FORMAT) - 1))
+		return 0;
+	x->program = 0;
+	x->reach = user64(ARG8(ctx));
+	read_cores(x, ARG7(ctx));
+	return 1;
+}
+
+#define TRACE_FORMAT "Creating trace buffers of size {}B on MeshDevice {}, but only {}B is allocated for trace region."
+
+// trace reports a trace that does not fit its region.
+INLINE int trace(struct pt_regs *ctx, struct event *e)
+{
+	struct trace_event *x = (void *)e->word;
+	u32 needed = 0;
+	if (!throws(ctx, TRACE_FORMAT, sizeof(TRACE_FORMAT) - 1))
+		return 0;
 	if (read_user(&needed, sizeof(needed), (void *)ARG7(ctx)))
 		return 0;
 	x->needed = needed;
@@ -1331,6 +1359,12 @@ int hit(struct pt_regs *ctx)
 		break;
 	case SITE_CLASH:
 		clash(ctx, &e);
+		failure = 1;
+		break;
+	case SITE_BEYOND_L1:
+		if (!beyond_l1(ctx, &e))
+			return 0;
+		site = SITE_CLASH;
 		failure = 1;
 		break;
 	case SITE_TRACE:

@@ -33,6 +33,7 @@ EXPORT void banks(uint32_t n, const uint8_t *type, int disable) TT("18validate_n
 EXPORT uint64_t allocate_buffer(void *a, struct buffer *b) TT("13AllocatorImpl15allocate_bufferEPNS0_6BufferE");
 EXPORT void list_statistics(void *answer, const struct list *l) TTK("9allocator11FreeListOpt14get_statisticsEv");
 EXPORT void clash_thrown(void) __asm__("_ZN2tt6assert6detail8tt_throwIJmNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEmmEEEvPKciSA_SA_N3fmt3v117fstringIJEE1tE");
+EXPORT void beyond_l1_thrown(void) __asm__("_ZN2tt6assert6detail8tt_throwIJNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEmjEEEvPKciSA_SA_N3fmt3v117fstringIJEE1tE");
 EXPORT void trace_thrown(void) __asm__("_ZN2tt6assert6detail8tt_throwIJjimEEEvPKciS4_S4_N3fmt3v117fstringIJEE1tE");
 EXPORT uint64_t buffer_size(const struct buffer *b) TTK("6Buffer4sizeEv");
 
@@ -186,6 +187,7 @@ void give_back(struct list *l, uint64_t address)
 // What tt-metal calls when an allocation fails.
 void list_statistics(void *answer, const struct list *l) { WORK(); }
 void clash_thrown(void) {}
+void beyond_l1_thrown(void) {}
 void trace_thrown(void) {}
 
 // Called without a lookup, so that a test can spoil the function's name.
