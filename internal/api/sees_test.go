@@ -1,124 +1,354 @@
 package api
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"net/http"
 	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/blocks/changes"
+	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/history/changed"
+	"github.com/ttmon/ttmon/internal/jobs"
+	"github.com/ttmon/ttmon/internal/launches"
+	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/stream"
+	"github.com/ttmon/ttmon/internal/stream/backlog"
+	"github.com/ttmon/ttmon/internal/wire"
 )
 
-// fillFields gives every field of v a value that is not its zero one.
-func fillFields(t *testing.T, v reflect.Value) {
-	t.Helper()
+// Of the user whose data is everywhere in a filled answer.
+const (
+	ownerUID = 47110815
+	ownerPID = 7
+)
+
+// filled gives each text of a value a mark, and remembers which field has it.
+type filled struct {
+	fields []reflect.StructField // by mark: the deepest field with a decision, else the field itself
+	names  []string
+}
+
+var markPattern = regexp.MustCompile(`zq(\d+)qz`)
+
+// mark is the text for a field that is reached as name; decided is the innermost field
+// around it, or itself, that says who may see it.
+func (f *filled) mark(name string, decided reflect.StructField) string {
+	f.fields, f.names = append(f.fields, decided), append(f.names, name)
+	return fmt.Sprintf("zq%dqz", len(f.names)-1)
+}
+
+// fill gives v a value that is not zero.
+func (f *filled) fill(v reflect.Value, name string, decided reflect.StructField) {
 	switch v.Kind() {
 	case reflect.String:
-		v.SetString("secret")
+		v.SetString(f.mark(name, decided))
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64, reflect.Int32:
-		v.SetInt(7)
-	case reflect.Uint, reflect.Uint64, reflect.Uint32, reflect.Uint8:
-		v.SetUint(7)
+		v.SetInt(ownerPID)
+		if last := name[strings.LastIndexByte(name, '.')+1:]; last == "UID" || last == "Owner" {
+			v.SetInt(ownerUID)
+		}
+	case reflect.Uint, reflect.Uint64, reflect.Uint32:
+		v.SetUint(ownerPID)
 	case reflect.Float64:
-		v.SetFloat(7)
+		v.SetFloat(0.5)
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		fillFields(t, v.Elem())
+		f.fill(v.Elem(), name, decided)
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-		fillFields(t, v.Index(0))
+		f.fill(v.Index(0), name, decided)
 	case reflect.Struct:
-		if v.Type() == reflect.TypeFor[time.Time]() {
-			v.Set(reflect.ValueOf(time.Unix(7, 0)))
-			return
-		}
-		for i := range v.NumField() {
-			if v.Field(i).CanSet() {
-				fillFields(t, v.Field(i))
-			}
-		}
-	case reflect.Array, reflect.Map:
-	default:
-		t.Fatalf("a field of kind %v: fill it here", v.Kind())
+		f.fillStruct(v, name, decided)
 	}
 }
 
-// seen compares what a viewer is shown with what there is, by the tag see of each
-// field: shown says for each word whether the viewer gets such a field.
-func seen(t *testing.T, of, got reflect.Value, shown map[string]bool) {
+func (f *filled) fillStruct(v reflect.Value, name string, decided reflect.StructField) {
+	if v.Type() == reflect.TypeFor[time.Time]() {
+		v.Set(reflect.ValueOf(time.Now().UTC().Truncate(time.Second)))
+		return
+	}
+	if status := v.FieldByName("Status"); status.IsValid() && status.Type() == reflect.TypeFor[model.Status]() {
+		status.Set(reflect.ValueOf(model.Known))
+		f.fill(v.FieldByName("V"), name, decided)
+		return
+	}
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		if !v.Field(i).CanSet() {
+			continue
+		}
+		inner := decided
+		if field.Tag.Get("see") != "" {
+			inner = field
+		}
+		f.fill(v.Field(i), name+"."+field.Name, inner)
+	}
+}
+
+// of returns a filled T.
+func of[T any](f *filled) (x T) {
+	f.fill(reflect.ValueOf(&x).Elem(), reflect.TypeFor[T]().String(), reflect.StructField{})
+	return x
+}
+
+type filledFailures struct{ record *failure.Record }
+
+func (f filledFailures) List(allow func(uid int) bool) (list []failure.Summary) {
+	if allow(ownerUID) {
+		list = append(list, f.record.Summary())
+	}
+	return list
+}
+func (f filledFailures) Get(string) (*failure.Record, bool) { return f.record, true }
+
+var errNoMore = errors.New("no more")
+
+// once sends one thing, if it may.
+type once[T any] struct {
+	allow func(pid, uid int) bool
+	x     []T
+}
+
+func (o *once[T]) next() (x []T, err error) {
+	if x, o.x = o.x, nil; x == nil || !o.allow(ownerPID, ownerUID) {
+		return nil, errNoMore
+	}
+	return x, nil
+}
+func (o *once[T]) Close() {}
+
+type onceChanges struct{ once[*changes.State] }
+
+func (o *onceChanges) Next(context.Context) (b changes.Batch, err error) {
+	b.States, err = o.next()
+	return b, err
+}
+
+type oncePrograms struct{ once[launches.Message] }
+
+func (o *oncePrograms) Next(context.Context) ([]launches.Message, error) { return o.next() }
+
+// filledHost serves a host every text of which has a mark.
+func filledHost(t *testing.T, f *filled, hiding *int) (*Server, string) {
 	t.Helper()
-	for i := range of.NumField() {
-		f := of.Type().Field(i)
-		word := f.Tag.Get("see")
-		full, there := of.Field(i), got.Field(i)
-		if word == "fields" {
-			if full.Kind() == reflect.Pointer {
-				full, there = full.Elem(), there.Elem()
-			}
-			seen(t, full, there, shown)
-			continue
+	snap := of[model.Snapshot](f)
+	snap.Source, snap.Processes[0].State, snap.Devices[0].State = model.Daemon, model.Running, model.StateOK
+	event, run, job := of[eventlog.Event](f), of[runs.Answer](f).Runs[0], of[jobs.Answer](f).Jobs[0].Job
+	run.Job.Kind, run.End.Kind, job.Kind, job.ID, job.Runs = runs.JobSlurm, runs.Exited, jobs.Slurm, run.Job.ID, nil
+	log, err := eventlog.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { log.Close() })
+	if err := log.Append(event); err != nil {
+		t.Fatal(err)
+	}
+	record := failed("f1", ownerUID)
+	f.fill(reflect.ValueOf(&record.Process).Elem(), "failure.Process", reflect.StructField{})
+	list := blocks.NewList(blocks.Geometry{Pool: model.DRAM, Banks: 8, Capacity: 1 << 30, Align: 64, Smallest: 64}, blocks.FromStart)
+	process := of[blocks.Process](f)
+	process.Allocators = []*blocks.Allocator{{Chips: []uint64{5}, Lists: []*blocks.List{list}}}
+	lines, stale, state, batch, dump := of[runs.ProcessLines](f), of[wire.Stale](f), of[changes.State](f), of[launches.Batch](f), of[Dump](f)
+	lines.Schema = runs.LinesSchema
+	reports := ledger.New(ledger.Options{})
+	for range 2 { // one that is there, and one that leaked
+		p := reports.Open(of[ledger.Info](f), time.Now())
+		reports.Apply(p, []ledger.Event{{Op: ledger.Alloc, ID: 1, Size: 1 << 20}}, time.Now())
+		if len(reports.Processes()) == 1 && len(reports.Leaks()) == 0 {
+			reports.End(p, "exited", time.Now(), func(ledger.Leftovers) {})
+			reports.Wait()
 		}
-		want, known := shown[word]
-		if !known {
-			t.Errorf("%v.%s: who may see it? Its tag says %q", of.Type(), f.Name, word)
-			continue
+	}
+	health := of[Health](f)
+	library := &health.Uprobe.Libraries[0]
+	library.Path = "/" + library.Path + "/libtt_metal.so"
+	s, url := overTCP(t, func(o *Options) {
+		o.Ledger, o.Hiding = reports, func() Hiding { return Hiding{Level: *hiding, GID: -1} }
+		o.Stream = &Stream{Events: func() *backlog.Events { return &backlog.Events{Log: log} }, State: func() stream.State { return stream.State{} }}
+		o.Stale = func() ([]model.Leftover, bool) { return stale.Regions, true }
+		o.Topology = func(*model.Snapshot) *model.Topology { return &model.Topology{} }
+		o.Blocks = func(int) (BlocksOf, bool) { return BlocksOf{Process: &process, UID: ownerUID}, true }
+		o.Failures = filledFailures{record}
+		o.Lines = func(model.ProcessID, time.Time) (LinesOf, bool) { return LinesOf{lines, ownerUID}, true }
+		o.Changes = func(allow func(pid, uid int) bool) Changes {
+			return &onceChanges{once[*changes.State]{allow, []*changes.State{&state}}}
 		}
-		if same := reflect.DeepEqual(full.Interface(), there.Interface()); same != want {
-			t.Errorf("%v.%s (see:%q): shown as it is: %t, want %t", of.Type(), f.Name, word, same, want)
+		o.Programs = func(allow func(pid, uid int) bool) Programs {
+			return &oncePrograms{once[launches.Message]{allow, []launches.Message{{Batch: &batch}}}}
+		}
+		o.Dump = func(_ string, uid int, all bool) string { return fmt.Sprint(uid, all) }
+		o.Dumps = func() []Dump { return []Dump{dump} }
+		o.Health = func(_ context.Context, h *Health) { h.Uprobe = health.Uprobe }
+		o.Past = Memory{
+			Events: func() EventLog { return log },
+			Past:   func(time.Time) (time.Time, []byte, error) { return snap.Time, wire.Append(nil, &snap), nil },
+			Span:   func() (time.Time, time.Time) { return snap.Time, snap.Time },
+			Jobs:   func(jobs.Query) []jobs.Job { return []jobs.Job{job} },
+			Runs: func(q runs.Query) (list []runs.Run, more bool, err error) {
+				if q.Visible == nil || q.Visible(run.UID) {
+					list = append(list, run)
+				}
+				return list, false, nil
+			},
+			Alerts:  func() any { return nil },
+			Changed: func(context.Context, time.Time, time.Time) (*changed.Answer, error) { return &changed.Answer{}, nil },
+			Range: func(context.Context, string, time.Time, time.Time, time.Duration) ([]Series, error) {
+				return nil, nil
+			},
+		}.Calls()
+	})
+	s.opt.Feed.Publish(&snap)
+	return s, url
+}
+
+// read makes a call with a session. A call that does not end is read up to the first
+// snapshot.
+func (c *described) read(t *testing.T, url, session string, snap *model.Snapshot) (status int, body string) {
+	t.Helper()
+	query := map[string]string{
+		"/v1/facts": "?device=" + snap.Devices[0].BusID, "/v1/past": "?at=" + snap.Time.Format(time.RFC3339), "/v1/range": "?metric=power.draw", "/v1/runs": "?id=r7",
+		"/v1/runs/compare": "?run=r7&with=r7", "/v1/lines": "?pid=7&start=7",
+	}
+	path := strings.NewReplacer("{pid}", strconv.Itoa(ownerPID), "{id}", "f1").Replace(c.path)
+	r, err := http.NewRequestWithContext(t.Context(), c.method, url+path+query[c.path], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set(SessionHeader, session)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var b []byte
+	for in := bufio.NewReader(answer.Body); ; {
+		line, err := in.ReadBytes('\n')
+		if b = append(b, line...); err != nil || strings.HasPrefix(c.kind, "text/event") && bytes.Contains(line, []byte(snap.Host.Name)) ||
+			c.path == stream.Path && bytes.Contains(line, []byte(snap.Host.Name)) {
+			return answer.StatusCode, string(b)
 		}
 	}
 }
 
-// TestWhoSees: each field of a process says who may see it, and so it is, for each
-// kind of viewer, in the present and in the past.
-func TestWhoSees(t *testing.T) {
-	everything := map[string]bool{"all": true, "proc": true, "past": true, "owner": true}
-	for _, c := range []struct {
-		name  string
-		v     viewpoint
-		shown map[string]bool
-		past  bool // whether command lines of the past are shown
+// TestEveryAnswerIsDecided: in no answer of any call is a text of another user's of
+// which the field, or one around it, does not say who may see it, or that says that
+// this viewer may not. A new field without a decision fails as soon as it is sent.
+func TestEveryAnswerIsDecided(t *testing.T) {
+	f, hiding := new(filled), 0
+	s, url := filledHost(t, f, &hiding)
+	snap := s.opt.Feed.Latest()
+	of := func(uid int) string {
+		who := caller{uid: uid, exists: true, remote: true}
+		secret, _ := put(&s.sessions.live, session{who, time.Now().Add(time.Minute)}, maxSessions, time.Now())
+		return secret
+	}
+	shown := func(body string) (list []int) {
+		for _, m := range markPattern.FindAllStringSubmatch(body, -1) {
+			n, _ := strconv.Atoi(m[1])
+			list = append(list, n)
+		}
+		slices.Sort(list)
+		return slices.Compact(list)
+	}
+	whole := map[string][]int{} // what root is shown, by call
+	for _, v := range []struct {
+		name, session string
+		hiding        int
+		sees          []string
 	}{
-		{"root", viewpoint{}, everything, true},
-		{"the owner", viewpoint{0, 1000, true}, everything, true},
-		{"the owner, hidepid", viewpoint{2, 1000, true}, everything, true},
-		{"another user", viewpoint{0, 2000, true}, map[string]bool{"all": true, "proc": true, "owner": false}, true},
-		{"over TCP", viewpoint{0, -1, true}, map[string]bool{"all": true, "proc": true, "owner": false}, false},
-		{"another user, hidepid", viewpoint{2, 2000, true}, map[string]bool{"all": true, "proc": false, "owner": false}, false},
+		{"the owner", of(ownerUID), 2, nil},
+		{"root", of(0), 2, nil},
+		{"another user", of(2000), 0, []string{"all", "user", "proc", "past"}},
+		{"over TCP", "", 0, []string{"all", "user", "proc"}},
+		{"another user, hidepid=2", of(2000), 2, []string{"all"}},
+		{"over TCP, hidepid=1", "", 1, []string{"all", "user"}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			var p model.Process
-			fillFields(t, reflect.ValueOf(&p).Elem())
-			p.UID, p.Devices[0].Doubts = model.Value(1000), nil
-			s := &model.Snapshot{Processes: []model.Process{p}}
-			got := c.v.on(s).filter(s)
-			seen(t, reflect.ValueOf(p), reflect.ValueOf(got.Processes[0]), c.shown)
-			if later := c.v.ofPast(s); (later.Processes[0].Cmdline.V == "secret") != c.past {
-				t.Errorf("the command line of the past: %+v", later.Processes[0].Cmdline)
-			}
-			if c.v.level > 0 && c.v.uid != 1000 {
-				return // such runs are not listed at all
-			}
-			var run runs.Run
-			fillFields(t, reflect.ValueOf(&run.Who).Elem())
-			run.UID, run.Job.Kind = 1000, runs.JobSlurm
-			full := run
-			c.v.ofRun(&run)
-			shown := map[string]bool{"past": c.past}
-			for word, is := range c.shown {
-				if word != "past" {
-					shown[word] = is
+		t.Run(v.name, func(t *testing.T) {
+			s.mu.Lock()
+			hiding, s.hidingAt = v.hiding, time.Time{}
+			s.mu.Unlock()
+			for _, c := range calls() {
+				if c.method != "GET" {
+					continue
+				}
+				status, body := c.read(t, url, v.session, snap)
+				marks := shown(body)
+				if v.sees == nil {
+					whole[c.path] = marks
+					if status != http.StatusOK {
+						t.Errorf("%s: status %d, so this test cannot fail: %.300s", c.path, status, body)
+					}
+					continue
+				}
+				for _, n := range whole[c.path] {
+					word := f.fields[n].Tag.Get("see")
+					may := slices.Contains(v.sees, word) || word == "past" && c.part != "memory" && slices.Contains(v.sees, "proc")
+					switch is := slices.Contains(marks, n); {
+					case is && (word == "" || word == "fields"):
+						t.Errorf("%s: who may see %s? It has no tag", c.path, f.names[n])
+					case is && !may:
+						t.Errorf("%s: %s (see:%q) is shown", c.path, f.names[n], word)
+					case !is && may && (c.path == "/v1/snapshot" || v.hiding == 0):
+						t.Errorf("%s: %s (see:%q) is not shown", c.path, f.names[n], word)
+					}
 				}
 			}
-			seen(t, reflect.ValueOf(full.Who), reflect.ValueOf(run.Who), shown)
-			if q := (runs.Query{Text: "secret", Show: c.v.ofRun}); !q.Matches(&full) {
-				t.Error("what is shown is not found") // the name has it
-			}
-			if q := (runs.Query{Command: "secret", Show: c.v.ofRun}); q.Matches(&full) != c.past {
-				t.Error("a search finds what is not shown")
+		})
+	}
+}
+
+// TestHiddenFigures: figures have no marks. Of a hidden process none is left that is not
+// for all.
+func TestHiddenFigures(t *testing.T) {
+	s := of[model.Snapshot](new(filled))
+	hidden := viewpoint{2, 2000, true}.filter(&s).Processes[0]
+	for v, i := reflect.ValueOf(hidden), 0; i < v.NumField(); i++ {
+		known := !v.Field(i).IsZero()
+		if r, ok := v.Field(i).Interface().(interface{ Known() bool }); ok {
+			known = r.Known()
+		}
+		if field := v.Type().Field(i); known != (field.Tag.Get("see") == "all") {
+			t.Errorf("%s (see:%q): known: %t", field.Name, field.Tag.Get("see"), known)
+		}
+	}
+}
+
+// TestSearchFindsWhatIsShown: a search for what a viewer may not see of a run does not
+// find the run.
+func TestSearchFindsWhatIsShown(t *testing.T) {
+	run := runs.Run{Who: runs.Who{UID: ownerUID, Name: "train", Command: "train --key=secret", Job: &runs.Job{Kind: runs.JobSlurm, Name: "secret"}}}
+	for name, c := range map[string]struct {
+		v             viewpoint
+		command, text bool
+	}{
+		"the owner":    {viewpoint{0, ownerUID, true}, true, true},
+		"another user": {viewpoint{0, 2000, true}, true, true}, // the command has it
+		"over TCP":     {viewpoint{0, -1, true}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for q, want := range map[*runs.Query]bool{
+				{Command: run.Command}: c.command, {Text: "secret"}: c.text, {Text: "train"}: true,
+			} {
+				q.Show = c.v.ofRun
+				if got := q.Matches(&run); got != want {
+					t.Errorf("%q%q: found: %t", q.Command, q.Text, got)
+				}
 			}
 		})
 	}

@@ -218,6 +218,7 @@ func (v viewpoint) conceal(p *model.Process) {
 	p.SlurmStep, p.SlurmFrom, p.Reach = "", "", model.Reach{}
 	p.Container, p.SlurmJob, p.SystemdUnit, p.PPID, p.Condition = model.Container{}, "", "", 0, ""
 	p.Failures = nil
+	p.Work = withoutOperations(p.Work)
 	p.Doubts = v.doubts(p.Doubts)
 	p.Devices = slices.Clone(p.Devices)
 	for i := range p.Devices {
@@ -227,4 +228,23 @@ func (v viewpoint) conceal(p *model.Process) {
 		p.UID = model.Missing[int](model.Denied, hiddenWhy)
 		p.User = model.Missing[string](model.Denied, hiddenWhy)
 	}
+}
+
+// withoutOperations is what a process had its chips do, without the names that its
+// program gives to that.
+func withoutOperations(w model.ProcessWork) model.ProcessWork {
+	w.Host.LastName = ""
+	w.Chips = slices.Clone(w.Chips)
+	for i := range w.Chips {
+		c := &w.Chips[i]
+		c.LongestName, c.LastName = "", ""
+		c.Operations, c.Gaps = slices.Clone(c.Operations), slices.Clone(c.Gaps)
+		for k := range c.Operations {
+			c.Operations[k].Name = ""
+		}
+		for k := range c.Gaps {
+			c.Gaps[k].After = ""
+		}
+	}
+	return w
 }

@@ -14,7 +14,7 @@ const Schema = "ttmon.jobs/1"
 type Answer struct {
 	Schema string    `json:"schema"`
 	Time   time.Time `json:"time"`
-	Jobs   []Account `json:"jobs"`
+	Jobs   []Account `json:"jobs" see:"proc"`
 }
 
 // Account is a job, and what there is of it now.

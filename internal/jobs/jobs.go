@@ -30,8 +30,8 @@ const (
 // Job is what is known of one.
 type Job struct {
 	Kind      Kind            `json:"kind"`
-	ID        string          `json:"id"` // of a pod: its uid
-	Name      string          `json:"name,omitempty"`
+	ID        string          `json:"id"`                         // of a pod: its uid
+	Name      string          `json:"name,omitempty" see:"owner"` // of a pod: for all who see the job
 	Namespace string          `json:"namespace,omitempty"`
 	UID       int             `json:"uid"` // -1: not known
 	User      string          `json:"user,omitempty"`

@@ -13,7 +13,7 @@ import (
 type Run struct {
 	ID      uint64      `json:"id"`
 	Step    string      `json:"step,omitempty"`
-	Command string      `json:"command,omitempty"`
+	Command string      `json:"command,omitempty" see:"past"`
 	Start   time.Time   `json:"start"`
 	Last    time.Time   `json:"last"`
 	End     runs.Ending `json:"end"`

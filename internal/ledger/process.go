@@ -14,8 +14,8 @@ type Info struct {
 	model.ProcessID
 	UID     int    `json:"uid"`
 	GID     int    `json:"gid"`
-	SentPID int    `json:"sent_pid"` // the pid in its own namespace, as sent; a hint
-	Name    string `json:"name"`     // comm; raw, escaped by the views
+	SentPID int    `json:"sent_pid"`        // the pid in its own namespace, as sent; a hint
+	Name    string `json:"name" see:"proc"` // comm; raw, escaped by the views
 }
 
 // tick is the resolution of ages. 32 bits of it are 497 days of one process.

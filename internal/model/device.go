@@ -114,7 +114,7 @@ type Device struct {
 	HiddenFDs int
 	Doubts    []Doubt // about its users
 
-	Pods []PodClaim // to whom Kubernetes has given it
+	Pods []PodClaim `see:"proc"` // to whom Kubernetes has given it
 }
 
 // PCIID is what the PCI configuration space says.

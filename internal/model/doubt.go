@@ -16,8 +16,8 @@ type Doubt struct {
 	Chip    uint64 // unique id
 	Devices []int  // kernel indexes
 	Region  string // path of an accounting file
-	Release string // of tt-metal or ttnn; empty if not known
-	Name    string // of a process, raw
+	Release string `see:"proc"` // of tt-metal or ttnn; empty if not known
+	Name    string `see:"proc"` // of a process, raw
 	Version int    // of a layout
 	Count   int
 	Source  Source // the other one, of a disagreement

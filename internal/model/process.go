@@ -6,9 +6,12 @@ import "time"
 // pids are reused.
 //
 // The tag see says to whom a daemon shows a field: "all" to every client, "proc" to
-// those to whom /proc shows it (with hidepid, its user), "owner" to root and its user
-// only, since it was read by root's rights. A test of internal/api checks that
-// every field says so, and that it holds.
+// those to whom /proc shows it (with hidepid, its user), "user" likewise, but with
+// hidepid=1 to all, "owner" to root and its user only, since it was read by root's rights.
+// "past" is as "proc" as long as the process runs; later not for clients without a name:
+// arguments may have secrets in them, and who is not a user of the host never could
+// have read them. "fields": each field inside says it. TestEveryAnswerIsDecided of
+// internal/api checks it in every answer.
 type Process struct {
 	PID        int              `see:"all"`
 	StartTicks uint64           `see:"all"` // field 22 of /proc/<pid>/stat: clock ticks after boot
@@ -17,10 +20,10 @@ type Process struct {
 	State      ProcessState     `see:"all"`
 	Condition  ProcessCondition `see:"proc"`
 
-	UID     Reading[int]     `see:"proc"`
-	User    Reading[string]  `see:"proc"` // name, or the number where no name is known
+	UID     Reading[int]     `see:"user"`
+	User    Reading[string]  `see:"user"` // name, or the number where no name is known
 	Name    Reading[string]  `see:"proc"` // comm; raw bytes, escaped by the views
-	Cmdline Reading[string]  `see:"proc"` // arguments joined by blanks; raw, escaped by the views
+	Cmdline Reading[string]  `see:"past"` // arguments joined by blanks; raw, escaped by the views
 	CPU     Reading[float64] `see:"proc"` // percent of one core between two samples
 	RSS     Reading[uint64]  `see:"proc"`
 	Threads Reading[int]     `see:"proc"`
@@ -33,7 +36,7 @@ type Process struct {
 	Reach       Reach     `see:"fields"`
 
 	Release Reading[string] `see:"proc"` // tt-metal/ttnn release it runs
-	Doubts  []Doubt         `see:"proc"` // about all of its figures
+	Doubts  []Doubt         `see:"all"`  // about all of its figures
 	Devices []DeviceUse     `see:"all"`  // by device index
 	Work    ProcessWork     `see:"all"`
 	// Failures is nil where its requests for memory are not watched.

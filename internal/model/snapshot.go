@@ -3,32 +3,34 @@ package model
 import "time"
 
 // Snapshot is everything known about a host at one moment. It is immutable
-// once published: views may keep it and read it without locks.
+// once published: views may keep it and read it without locks. The tag see says who may
+// see what a field holds, unless a field inside says something else (Process has the
+// words).
 type Snapshot struct {
 	Time      time.Time
 	Source    Origin
-	Simulated bool // the host is ttmon-sim's; every view must say so
-	Host      Host
-	Devices   []Device  // by kernel index
+	Simulated bool      // the host is ttmon-sim's; every view must say so
+	Host      Host      `see:"all"`
+	Devices   []Device  `see:"all"` // by kernel index
 	Others    int       // devices of the host that the user did not select
-	Processes []Process // by pid, then start time
+	Processes []Process `see:"fields"` // by pid, then start time
 	// Unmatched are chips whose memory is accounted on this host although
 	// none of its devices has them: mock and simulator runs, mostly.
-	Unmatched []Chip
+	Unmatched []Chip `see:"all"`
 	// StaleSlots are the bytes that dead processes left behind in accounting
 	// regions. They are in no chip's used bytes.
-	StaleSlots []StaleSlot
-	Alerts     []Alert // that fire
+	StaleSlots []StaleSlot `see:"all"`
+	Alerts     []Alert     `see:"all"` // that fire
 	// Log has the newest lines of the kernel's log about driver and chips, the
 	// oldest first. It is short: who follows must see every snapshot.
-	Log []LogLine
+	Log []LogLine `see:"all"`
 	// Exits are the processes that have left their devices in the last minute, the
 	// oldest first. Like Log it is short.
-	Exits []Exit
+	Exits []Exit `see:"proc"`
 	// Assessed tells that Conditions holds what assess found, which may be
 	// nothing; without it a view has to ask assess.
 	Assessed   bool
-	Conditions []Condition // worst first
+	Conditions []Condition `see:"all"` // worst first
 }
 
 // Origin is where a snapshot was made.
@@ -76,9 +78,9 @@ func (s *Snapshot) Device(index int) *Device {
 type StaleSlot struct {
 	Region  string // path of the region, as seen from this host
 	ChipID  uint64
-	Device  int // kernel index, or NoDevice
-	PID     int // as the dead writer saw it: its own namespace's number
-	Name    string
+	Device  int    // kernel index, or NoDevice
+	PID     int    // as the dead writer saw it: its own namespace's number
+	Name    string `see:"proc"`
 	Bytes   PoolBytes
 	Updated time.Time // when the dead process last wrote; zero if unknown
 	Mapped  bool      // a live process still maps the region: not removable

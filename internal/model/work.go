@@ -175,9 +175,9 @@ type ChipWork struct {
 	Work   Work // of this process alone
 
 	Longest     float64   // s, the longest program
-	LongestName string    // its operation
+	LongestName string    `see:"proc"` // its operation
 	LongestGap  float64   // s, the longest pause between two programs
-	LastName    string    // operation of the last program that was reported
+	LastName    string    `see:"proc"` // operation of the last program that was reported
 	LastRecord  time.Time // when that was; zero: never
 	Since       time.Time // since when programs are counted
 	Stalled     uint64    // ns that the profiler itself held the chip up
@@ -207,7 +207,7 @@ const MaxGaps = 8
 type Gap struct {
 	Length uint64    // ns, by the chip's clock
 	End    time.Time // when the next program began, within the time that its record took to arrive
-	After  string    // operation of the program before; raw: escape it before it reaches a terminal; empty: not known
+	After  string    `see:"proc"` // operation of the program before; raw: escape it before it reaches a terminal; empty: not known
 }
 
 // GapCause is why the longest gaps of a process and chip are not listed, or not
@@ -244,7 +244,7 @@ func (c GapCause) Why() string {
 
 // Operation is what the programs of one operation took of a chip.
 type Operation struct {
-	Name    string // raw: escape it before it reaches a terminal; empty: no name is known, or several
+	Name    string `see:"proc"` // raw: escape it before it reaches a terminal; empty: no name is known, or several
 	Others  int    // operations that this one sums up; 0: it is one
 	Calls   uint64
 	Time    uint64           // ns
@@ -290,7 +290,7 @@ type HostWork struct {
 	Enqueued, Replayed uint64
 	// All that was enqueued before LastFinish has completed. Zero: never.
 	LastEnqueue, LastFinish time.Time
-	LastName                string // of what was enqueued last, where it is known
+	LastName                string `see:"proc"` // of what was enqueued last, where it is known
 	Queues                  int    // command queues of a device that were used; 2 stands for more, too
 	SubDevices              int    // the most that a device was divided into; 0: it never was
 	// WaitingSince is since when a thread waits for the chips; zero: none does.

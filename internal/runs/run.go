@@ -29,8 +29,8 @@ const Schema = "ttmon.runs/1"
 type Answer struct {
 	Schema string    `json:"schema"`
 	Time   time.Time `json:"time"`
-	Runs   []Run     `json:"runs"` // the oldest first
-	More   bool      `json:"more"` // older ones match, too, and were left out
+	Runs   []Run     `json:"runs" see:"proc"` // the oldest first
+	More   bool      `json:"more"`            // older ones match, too, and were left out
 }
 
 // Run is one of them.
@@ -73,32 +73,30 @@ type Run struct {
 	NoLines NoLines    `json:"lines_unknown,omitempty"`
 }
 
-// Who is who ran it, and what. The tag see is as in model.Process; "past" is as
-// "proc", but not for clients without a name: arguments may have secrets in them, and
-// who is not a user of the host never could have read them.
+// Who is who ran it, and what. The tag see is as in model.Process.
 type Who struct {
-	UID       int    `json:"uid" see:"proc"` // -1: not known
-	User      string `json:"user,omitempty" see:"proc"`
-	Name      string `json:"name,omitempty" see:"proc"`
+	UID       int    `json:"uid"` // -1: not known
+	User      string `json:"user,omitempty"`
+	Name      string `json:"name,omitempty"`
 	Command   string `json:"command,omitempty" see:"past"` // arguments joined by blanks
-	Container string `json:"container,omitempty" see:"proc"`
-	Unit      string `json:"systemd_unit,omitempty" see:"proc"`
-	Job       *Job   `json:"job,omitempty" see:"fields"`
-	Release   string `json:"release,omitempty" see:"proc"` // of tt-metal or ttnn
-	FullName  string `json:"full_name,omitempty" see:"proc"`
-	TTY       string `json:"tty,omitempty" see:"proc"`
+	Container string `json:"container,omitempty"`
+	Unit      string `json:"systemd_unit,omitempty"`
+	Job       *Job   `json:"job,omitempty"`
+	Release   string `json:"release,omitempty"` // of tt-metal or ttnn
+	FullName  string `json:"full_name,omitempty"`
+	TTY       string `json:"tty,omitempty"`
 	SSH       string `json:"ssh_from,omitempty" see:"owner"`
 	Dir       string `json:"directory,omitempty" see:"owner"`
 }
 
 // Job is the job of a scheduler that a run belongs to.
 type Job struct {
-	Kind      string          `json:"kind" see:"proc"` // JobSlurm or JobPod
-	ID        string          `json:"id" see:"proc"`   // of a pod: its uid
-	Step      string          `json:"step,omitempty" see:"proc"`
+	Kind      string          `json:"kind"` // JobSlurm or JobPod
+	ID        string          `json:"id"`   // of a pod: its uid
+	Step      string          `json:"step,omitempty"`
 	Name      string          `json:"name,omitempty" see:"owner"`
-	Namespace string          `json:"namespace,omitempty" see:"proc"`
-	From      model.JobSource `json:"from,omitempty" see:"proc"` // how that is known
+	Namespace string          `json:"namespace,omitempty"`
+	From      model.JobSource `json:"from,omitempty"` // how that is known
 }
 
 // The kinds of jobs.

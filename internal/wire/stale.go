@@ -16,7 +16,7 @@ const StaleSchema = "ttmon.stale/1"
 type Stale struct {
 	Time      time.Time
 	Simulated bool
-	Regions   []model.Leftover
+	Regions   []model.Leftover `see:"all"`
 }
 
 // AppendStale appends it to dst as JSON, without a newline.

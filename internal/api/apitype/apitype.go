@@ -29,7 +29,7 @@ type Health struct {
 	Ledger      Ledger         `json:"ledger"`
 	Loop        *Loop          `json:"loop,omitempty"`         // of the allocation server
 	AllocSocket *AllocSocket   `json:"alloc_socket,omitempty"` // figures of the allocation server
-	Uprobe      *Watch         `json:"uprobe,omitempty"`
+	Uprobe      *Watch         `json:"uprobe,omitempty" see:"all"`
 	Sources     []SourceHealth `json:"sources"` // of the snapshots, and what keeps them
 }
 
@@ -102,7 +102,7 @@ type Watch struct {
 
 // WatchLibrary is a library of tt-metal that is watched, or why it is not.
 type WatchLibrary struct {
-	Path   string `json:"path"`
+	Path   string `json:"path" see:"owner"` // others get its last part
 	Reason string `json:"reason,omitempty"`
 	// Unseen are the kinds of failed allocations that its release lacks a function
 	// for: no_room, clash, trace.

@@ -470,12 +470,15 @@ func Others(r *failure.Record) (list []string) {
 	return list
 }
 
-// Event is the sentence of an event. Lines are for those only who may see the
-// record.
-func Event(r *failure.Record, lines bool) string {
+// Event is the sentence of an event. own: it is for those only who may see the record;
+// else it has neither arguments of the program nor lines of code.
+func Event(r *failure.Record, own bool) string {
 	line, function := Requester(r)
-	by := ""
-	if lines && line != "" {
+	program, by := words.ProgramOf(r.Process.Command, r.Process.Name), ""
+	if own {
+		program = Program(r)
+	}
+	if own && line != "" {
 		by = " at " + strings.TrimSpace(line+" "+function)
 	}
 	times := ""
@@ -485,12 +488,12 @@ func Event(r *failure.Record, lines bool) string {
 	switch r.Kind {
 	case failure.Clash:
 		if r.Verdict.Cause == failure.TooLarge {
-			return fmt.Sprintf("%s (%d): circular buffers are larger than L1 by %s%s on %s%s", Program(r), r.Process.PID, words.Bytes(r.Verdict.Missing), by, Where(r), times)
+			return fmt.Sprintf("%s (%d): circular buffers are larger than L1 by %s%s on %s%s", program, r.Process.PID, words.Bytes(r.Verdict.Missing), by, Where(r), times)
 		}
-		return fmt.Sprintf("%s (%d): circular buffers clash with a buffer of L1 by %s%s on %s%s", Program(r), r.Process.PID, words.Bytes(r.Verdict.Missing), by, Where(r), times)
+		return fmt.Sprintf("%s (%d): circular buffers clash with a buffer of L1 by %s%s on %s%s", program, r.Process.PID, words.Bytes(r.Verdict.Missing), by, Where(r), times)
 	case failure.Trace:
-		return fmt.Sprintf("%s (%d): traces need %s, trace_region_size is %d%s on %s%s", Program(r), r.Process.PID, exactBytes(r.Region.Needed), r.Region.Size, by, Where(r), times)
+		return fmt.Sprintf("%s (%d): traces need %s, trace_region_size is %d%s on %s%s", program, r.Process.PID, exactBytes(r.Region.Needed), r.Region.Size, by, Where(r), times)
 	case failure.NoRoom:
 	}
-	return fmt.Sprintf("%s (%d): no room for %s a %s of %s%s on %s: %s%s", Program(r), r.Process.PID, words.Bytes(r.Need()), Bank(r), words.PoolName(r.PoolKind()), by, Where(r), Cause(r.Verdict.Cause), times)
+	return fmt.Sprintf("%s (%d): no room for %s a %s of %s%s on %s: %s%s", program, r.Process.PID, words.Bytes(r.Need()), Bank(r), words.PoolName(r.PoolKind()), by, Where(r), Cause(r.Verdict.Cause), times)
 }

@@ -257,3 +257,17 @@ func TestSubDevice(t *testing.T) {
 		t.Errorf("verdict: %q", got)
 	}
 }
+
+// TestEventForAll: the event of a failure is for all users, and for ever: it names the
+// program, without its arguments and lines of code.
+func TestEventForAll(t *testing.T) {
+	r := record(model.DRAM, 4096, 8192)
+	r.Process.Command = "/usr/bin/python3 /home/anna/serve.py --key=secret"
+	r.Judge()
+	if got := Event(r, false); !strings.HasPrefix(got, "serve.py (4242): ") || strings.Contains(got, "secret") || strings.Contains(got, "model.py") {
+		t.Error(got)
+	}
+	if got := Event(r, true); !strings.Contains(got, "secret") || !strings.Contains(got, "model.py") {
+		t.Errorf("for its user: %s", got)
+	}
+}

@@ -1,6 +1,7 @@
 package words
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strconv"
@@ -238,12 +239,15 @@ func Affected(s *model.Snapshot, c *model.Condition) string {
 // Program is the name of what a process runs: the script, where its program
 // is an interpreter.
 func Program(p *model.Process) string {
-	args := strings.Fields(p.Cmdline.V)
-	if !p.Cmdline.Known() || len(args) == 0 {
-		if p.Name.Known() {
-			return Escape(p.Name.V)
-		}
-		return "pid " + strconv.Itoa(p.PID)
+	return cmp.Or(ProgramOf(p.Cmdline.V, p.Name.V), "pid "+strconv.Itoa(p.PID))
+}
+
+// ProgramOf is Program by the command line or, without one, the name of a process; empty:
+// neither is known.
+func ProgramOf(command, process string) string {
+	args := strings.Fields(command)
+	if len(args) == 0 {
+		return Escape(process)
 	}
 	name := path.Base(args[0])
 	if strings.HasPrefix(name, "python") && len(args) > 1 && !strings.HasPrefix(args[1], "-") {
