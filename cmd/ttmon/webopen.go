@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"strconv"
@@ -14,7 +15,6 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/exit"
-	"github.com/ttmon/ttmon/internal/unixhttp"
 )
 
 // openTimeout is how long a browser may take to come.
@@ -32,12 +32,18 @@ func openBrowser(address string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
 	d := &redirect{path: "/" + rand.Text(), to: address, uid: os.Getuid(), done: make(chan struct{})}
+	server := http.Server{Handler: d, ConnContext: withPeer, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, IdleTimeout: time.Second}
 	stopped := make(chan struct{})
-	defer func() { cancel(); <-stopped }()
+	defer func() {
+		brief, cancel := context.WithTimeout(context.Background(), time.Second) // for the answer to be read
+		defer cancel()
+		_ = server.Shutdown(brief)
+		_ = server.Close()
+		<-stopped
+	}()
 	go func() {
 		defer close(stopped)
-		server := unixhttp.Server{Handler: d, ConnContext: withPeer, HeadTimeout: 5 * time.Second, BodyTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, IdleTimeout: time.Second, Grace: time.Second}
-		_ = server.Serve(ctx, l) // where it fails, no browser comes
+		_ = server.Serve(l) // where it fails, no browser comes
 	}()
 	cmd := exec.Command("xdg-open", "http://"+l.Addr().String()+d.path)
 	if err := cmd.Start(); err != nil {
@@ -68,25 +74,25 @@ type redirect struct {
 	done     chan struct{} // closed when a browser was sent on
 }
 
-// Serve implements unixhttp.Handler.
-func (d *redirect) Serve(w unixhttp.Writer, r *unixhttp.Request) {
+// ServeHTTP implements http.Handler.
+func (d *redirect) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	peer, _ := r.Context().Value(peerKey{}).(net.Conn)
 	uid, err := userOf(peer)
 	if r.URL.Path != d.path || err != nil || uid != d.uid {
-		w.WriteHeader(unixhttp.StatusForbidden)
+		w.WriteHeader(http.StatusForbidden)
 		return
 	}
 	first := false
 	d.once.Do(func() { first = true })
 	if !first {
-		w.WriteHeader(unixhttp.StatusForbidden)
+		w.WriteHeader(http.StatusForbidden)
 		return
 	}
 	w.Header().Set("Location", d.to)
 	w.Header().Set("Referrer-Policy", "no-referrer")
-	w.WriteHeader(303)
-	_ = w.Flush()
+	w.WriteHeader(http.StatusSeeOther)
+	_ = http.NewResponseController(w).Flush()
 	close(d.done)
 }
 

@@ -2,12 +2,12 @@ package api
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strconv"
 
 	"github.com/ttmon/ttmon/internal/blocks/changes"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/unixhttp"
 )
 
 // Changes tells what happens to the blocks of processes.
@@ -21,7 +21,7 @@ type Changes interface {
 // the processes that the caller may see the blocks of. One that reads slowly is
 // told what holds and how much it missed; one that does not read at all is
 // dropped.
-func (s *Server) allocations(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) allocations(w http.ResponseWriter, r *http.Request) {
 	who := callerOf(r)
 	s.follow(w, r, s.opt.Changes != nil, func(wanted func(pid int) bool) lineSource {
 		f := s.opt.Changes(func(pid, uid int) bool {
@@ -42,17 +42,17 @@ func (s *Server) allocations(w unixhttp.Writer, r *unixhttp.Request) {
 
 // mayFollow reports whether a caller may be sent lines about processes, and which
 // ones it asks for. One that may not has been told.
-func (s *Server) mayFollow(w unixhttp.Writer, r *unixhttp.Request, watched bool) (wanted func(pid int) bool, ok bool) {
+func (s *Server) mayFollow(w http.ResponseWriter, r *http.Request, watched bool) (wanted func(pid int) bool, ok bool) {
 	only, err := parsePIDs(r.URL.Query()["pid"])
 	switch {
 	case err != nil:
-		fail(w, unixhttp.StatusBadRequest, "pid: %q is not a pid", err.Error())
+		fail(w, http.StatusBadRequest, "pid: %q is not a pid", err.Error())
 		return nil, false
 	case !watched:
-		fail(w, unixhttp.StatusNotFound, "processes are not watched by this ttmond; /v1/health says why")
+		fail(w, http.StatusNotFound, "processes are not watched by this ttmond; /v1/health says why")
 		return nil, false
 	case !callerOf(r).exists:
-		fail(w, unixhttp.StatusForbidden, "allocations and programs are for the users of their processes and for root: ask over the socket, or with a session")
+		fail(w, http.StatusForbidden, "allocations and programs are for the users of their processes and for root: ask over the socket, or with a session")
 		return nil, false
 	}
 	return func(pid int) bool { return len(only) == 0 || slices.Contains(only, pid) }, true

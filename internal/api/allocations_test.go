@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/blocks/changes"
-	"github.com/ttmon/ttmon/internal/unixhttp"
-	"github.com/ttmon/ttmon/internal/unixhttp/nethttp"
 )
 
 // sender sends processes with their owners, as far as it may, and then
@@ -61,9 +59,9 @@ func TestAllocations(t *testing.T) {
 				Hiding:  func() Hiding { return c.hiding },
 				Changes: func(allow func(pid, uid int) bool) Changes { f.allow = allow; return f },
 			})
-			web := httptest.NewServer(nethttp.Handler(unixhttp.HandlerFunc(func(w unixhttp.Writer, r *unixhttp.Request) {
+			web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				s.allocations(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c.who)))
-			})))
+			}))
 			defer web.Close()
 			resp, err := http.Get(web.URL + c.query)
 			if err != nil {
@@ -105,9 +103,9 @@ func TestFollowersAreBounded(t *testing.T) {
 	s := New(Options{Limits: l, Changes: func(func(pid, uid int) bool) Changes { return &sender{closed: make(chan struct{})} }})
 	ask := func(uid int) (*http.Response, func()) {
 		t.Helper()
-		web := httptest.NewServer(nethttp.Handler(unixhttp.HandlerFunc(func(w unixhttp.Writer, r *unixhttp.Request) {
+		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			s.allocations(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{uid: uid, exists: true})))
-		})))
+		}))
 		resp, err := http.Get(web.URL)
 		if err != nil {
 			t.Fatal(err)

@@ -35,6 +35,8 @@ type host struct {
 	*testing.T
 	path   string
 	client *http.Client
+	server *Server
+	stop   context.CancelFunc
 	feed   *Feed
 	ledger *ledger.Ledger
 }
@@ -55,8 +57,9 @@ func serve(t *testing.T, change func(*Options)) *host {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
+	h.server, h.stop = New(o), cancel
 	done := make(chan error, 1)
-	go func() { done <- New(o).Serve(ctx, l) }()
+	go func() { done <- h.server.Serve(ctx, l) }()
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", h.path)
 	}}
@@ -69,6 +72,18 @@ func serve(t *testing.T, change func(*Options)) *host {
 		}
 	})
 	return h
+}
+
+// dial connects to the socket.
+func (h *host) dial() net.Conn {
+	h.Helper()
+	c, err := net.Dial("unix", h.path)
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.Cleanup(func() { c.Close() })
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
+	return c
 }
 
 func (h *host) get(path string) (status int, body string) {
@@ -381,18 +396,21 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A client that sends half a request, or half a body, does not stay for ever.
+// A client that sends nothing, half a request, or half a body, does not stay for ever.
 func TestHalfARequest(t *testing.T) {
 	h := serve(t, func(o *Options) { o.ReadTimeout = 100 * time.Millisecond })
-	c, err := net.Dial("unix", h.path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	fmt.Fprint(c, "GET /v1/version HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf")
-	_ = c.SetDeadline(time.Now().Add(time.Minute))
-	if _, err := io.ReadAll(c); err != nil {
-		t.Errorf("the connection was not ended: %v", err)
+	for name, send := range map[string]string{
+		"nothing":     "",
+		"half a head": "GET /v1/version HT",
+		"half a body": "GET /v1/version HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := h.dial()
+			fmt.Fprint(c, send)
+			if _, err := io.ReadAll(c); err != nil {
+				t.Errorf("the connection was not ended: %v", err)
+			}
+		})
 	}
 }
 

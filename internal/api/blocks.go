@@ -1,13 +1,13 @@
 package api
 
 import (
+	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
-	"github.com/ttmon/ttmon/internal/unixhttp"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -38,48 +38,48 @@ func LedgerBlocks(p *blocks.Process, uid int, path string, l *ledgerfile.Ledger)
 }
 
 // blocksOf answers with the allocators of a process: every pool and block.
-func (s *Server) blocksOf(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) blocksOf(w http.ResponseWriter, r *http.Request) {
 	if of, ok := s.ownBlocks(w, r); ok {
 		out := map[string]any{"schema": "ttmon.blocks/1", "process": of.Process}
 		if of.Sites != nil {
 			out["sites"] = of.Sites()
 		}
-		answer(w, unixhttp.StatusOK, out)
+		answer(w, http.StatusOK, out)
 	}
 }
 
 // ownBlocks finds the allocators of the process that is asked about, if the
 // caller may see them; who may not has been told. As with buffers, addresses are
 // for their owners.
-func (s *Server) ownBlocks(w unixhttp.Writer, r *unixhttp.Request) (of BlocksOf, ok bool) {
+func (s *Server) ownBlocks(w http.ResponseWriter, r *http.Request) (of BlocksOf, ok bool) {
 	pid, err := strconv.Atoi(r.PathValue("pid"))
 	if err != nil {
-		fail(w, unixhttp.StatusBadRequest, "%q is not a pid", r.PathValue("pid"))
+		fail(w, http.StatusBadRequest, "%q is not a pid", r.PathValue("pid"))
 		return of, false
 	}
 	if s.opt.Blocks == nil {
-		fail(w, unixhttp.StatusNotFound, "allocators are not watched by this ttmond; /v1/health says why")
+		fail(w, http.StatusNotFound, "allocators are not watched by this ttmond; /v1/health says why")
 		return of, false
 	}
 	at, err := parseMoment(r.URL.Query())
 	switch {
 	case err != nil:
-		fail(w, unixhttp.StatusBadRequest, "%v", err)
+		fail(w, http.StatusBadRequest, "%v", err)
 		return of, false
 	case at.IsZero():
 		of, ok = s.opt.Blocks(pid)
 	case s.opt.BlocksAt == nil:
-		fail(w, unixhttp.StatusNotFound, "the blocks of another time are not kept by a ttmond: ttmon record keeps them")
+		fail(w, http.StatusNotFound, "the blocks of another time are not kept by a ttmond: ttmon record keeps them")
 		return of, false
 	default:
 		of, ok = s.opt.BlocksAt(pid, at)
 	}
 	if !ok || s.viewpoint(r).hides(model.Value(of.UID)) {
-		fail(w, unixhttp.StatusNotFound, "the allocators of process %d are not known", pid)
+		fail(w, http.StatusNotFound, "the allocators of process %d are not known", pid)
 		return of, false
 	}
 	if !callerOf(r).owns(of.UID) {
-		fail(w, unixhttp.StatusForbidden, "the blocks of process %d are for its user and for root; its sums are in /v1/snapshot", pid)
+		fail(w, http.StatusForbidden, "the blocks of process %d are for its user and for root; its sums are in /v1/snapshot", pid)
 		return of, false
 	}
 	return of, true

@@ -10,7 +10,6 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
-	"github.com/ttmon/ttmon/internal/unixhttp/nethttp"
 )
 
 func TestBlocks(t *testing.T) {
@@ -38,7 +37,7 @@ func TestBlocks(t *testing.T) {
 			s := New(Options{Blocks: c.blocks, Hiding: func() Hiding { return c.hiding }})
 			w := httptest.NewRecorder()
 			r := httptest.NewRequest(http.MethodGet, "/v1/processes/"+c.path+"/blocks", nil)
-			nethttp.Handler(s.handler()).ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{uid: c.uid, exists: true})))
+			s.handler().ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{uid: c.uid, exists: true})))
 			if w.Code != c.status {
 				t.Errorf("%+v: %d %s", c.path, w.Code, w.Body)
 			}

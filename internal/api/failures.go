@@ -1,11 +1,11 @@
 package api
 
 import (
+	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/failure"
-	"github.com/ttmon/ttmon/internal/unixhttp"
 	"github.com/ttmon/ttmon/internal/view/why"
 )
 
@@ -17,32 +17,32 @@ type Failures interface {
 }
 
 // failures lists the failed allocations of the caller's programs.
-func (s *Server) failures(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) failures(w http.ResponseWriter, r *http.Request) {
 	list := s.opt.Failures.List(callerOf(r).owns)
 	for i := range list {
 		list[i].Text = why.Sentence(&list[i])
 	}
-	answer(w, unixhttp.StatusOK, failure.List{Schema: failure.ListSchema, Failures: list})
+	answer(w, http.StatusOK, failure.List{Schema: failure.ListSchema, Failures: list})
 }
 
 // failure answers with one of them.
-func (s *Server) failure(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) failure(w http.ResponseWriter, r *http.Request) {
 	if record, ok := s.ownFailure(w, r); ok {
 		record.Text = why.Event(record, true)
-		answer(w, unixhttp.StatusOK, record)
+		answer(w, http.StatusOK, record)
 	}
 }
 
 // failurePage answers with one of them as the page shows it.
-func (s *Server) failurePage(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) failurePage(w http.ResponseWriter, r *http.Request) {
 	if record, ok := s.ownFailure(w, r); ok {
-		answer(w, unixhttp.StatusOK, why.NewPage(record, time.Now()))
+		answer(w, http.StatusOK, why.NewPage(record, time.Now()))
 	}
 }
 
 // failureFile answers with one of them as an HTML file to be saved. It has nothing
 // of its own to run or to load, and may not.
-func (s *Server) failureFile(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) failureFile(w http.ResponseWriter, r *http.Request) {
 	record, ok := s.ownFailure(w, r)
 	if !ok {
 		return
@@ -57,7 +57,7 @@ func (s *Server) failureFile(w unixhttp.Writer, r *unixhttp.Request) {
 
 // ownFailure is the failure that is asked for, if it is the caller's; who gets none
 // has been told. Of those of others it is not said that they exist.
-func (s *Server) ownFailure(w unixhttp.Writer, r *unixhttp.Request) (*failure.Record, bool) {
+func (s *Server) ownFailure(w http.ResponseWriter, r *http.Request) (*failure.Record, bool) {
 	id := r.PathValue("id")
 	if id == "last" {
 		var ok bool
@@ -67,7 +67,7 @@ func (s *Server) ownFailure(w unixhttp.Writer, r *unixhttp.Request) (*failure.Re
 	}
 	record, ok := s.opt.Failures.Get(id)
 	if !ok || !callerOf(r).owns(record.Process.UID) {
-		fail(w, unixhttp.StatusNotFound, "there is no failed allocation %q of yours", r.PathValue("id"))
+		fail(w, http.StatusNotFound, "there is no failed allocation %q of yours", r.PathValue("id"))
 		return nil, false
 	}
 	return record, true
@@ -75,12 +75,12 @@ func (s *Server) ownFailure(w unixhttp.Writer, r *unixhttp.Request) (*failure.Re
 
 // lastFailure is the newest one that the caller may see; who gets none has been
 // told.
-func (s *Server) lastFailure(w unixhttp.Writer, r *unixhttp.Request) (id string, ok bool) {
+func (s *Server) lastFailure(w http.ResponseWriter, r *http.Request) (id string, ok bool) {
 	pid := 0
 	if text := r.URL.Query().Get("pid"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n <= 0 {
-			fail(w, unixhttp.StatusBadRequest, "%q is not a pid", text)
+			fail(w, http.StatusBadRequest, "%q is not a pid", text)
 			return "", false
 		}
 		pid = n
@@ -90,6 +90,6 @@ func (s *Server) lastFailure(w unixhttp.Writer, r *unixhttp.Request) (id string,
 			return x.ID, true
 		}
 	}
-	fail(w, unixhttp.StatusNotFound, "no allocation of your programs has failed that is still kept")
+	fail(w, http.StatusNotFound, "no allocation of your programs has failed that is still kept")
 	return "", false
 }

@@ -1,22 +1,22 @@
 package api
 
 import (
+	"net/http"
 	"slices"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
-	"github.com/ttmon/ttmon/internal/unixhttp"
 	"github.com/ttmon/ttmon/internal/view/runwords"
 )
 
 // jobsOf lists jobs, by the parameters of runs. Where /proc hides processes a user
 // sees their own jobs only.
-func (s pastCalls) jobsOf(w unixhttp.Writer, r *unixhttp.Request) {
+func (s pastCalls) jobsOf(w http.ResponseWriter, r *http.Request) {
 	q, err := runs.ParseQuery(r.URL.Query())
 	if err != nil {
-		fail(w, unixhttp.StatusBadRequest, "%v", err)
+		fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
 	v := s.viewpoint(r)
@@ -25,7 +25,7 @@ func (s pastCalls) jobsOf(w unixhttp.Writer, r *unixhttp.Request) {
 	if s.Memory.Runs != nil {
 		// Of all users: whose a job is depends on who else claims it.
 		if list, _, err = s.Memory.Runs(runs.Query{Jobs: true, Since: q.Since, Until: q.Until}); err != nil {
-			fail(w, unixhttp.StatusInternalServerError, "%v", err)
+			fail(w, http.StatusInternalServerError, "%v", err)
 			return
 		}
 	}
@@ -47,5 +47,5 @@ func (s pastCalls) jobsOf(w unixhttp.Writer, r *unixhttp.Request) {
 		out.Jobs = append(out.Jobs, j.Now(snap))
 	}
 	runwords.PresentJobs(out.Jobs)
-	answer(w, unixhttp.StatusOK, out)
+	answer(w, http.StatusOK, out)
 }

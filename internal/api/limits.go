@@ -4,13 +4,13 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/stream"
-	"github.com/ttmon/ttmon/internal/unixhttp"
 )
 
 // Limits are the budgets of a server, by user. All callers over TCP count as one
@@ -43,6 +43,35 @@ const (
 	idleTimeout  = time.Minute
 )
 
+// Bounds of a request. net/http reads 4 KiB more of a head than its server is told.
+const (
+	maxHead   = 16<<10 - 4<<10
+	maxFields = 64
+	maxBody   = 1 << 20
+)
+
+// bounded refuses requests that are larger than any client of ours makes.
+func bounded(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fields := 0
+		for _, values := range r.Header {
+			fields += len(values)
+		}
+		switch {
+		case fields > maxFields:
+			w.Header().Set("Connection", "close")
+			fail(w, http.StatusRequestHeaderFieldsTooLarge, "more than %d header fields", maxFields)
+			return
+		case r.ContentLength > maxBody:
+			w.Header().Set("Connection", "close")
+			fail(w, http.StatusRequestEntityTooLarge, "a body of %d bytes exceeds %d", r.ContentLength, maxBody)
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		h.ServeHTTP(w, r)
+	})
+}
+
 type budgets struct{ connections, watchers, viewers, followers, queries *budget.Pool }
 
 func (s *Server) newBudgets(l Limits) budgets {
@@ -67,7 +96,7 @@ func (s *Server) Budgets() []budget.State { return s.budgets.states() }
 
 // watches takes a place among the watchers for as long as a call lasts; ok is
 // false if the user has too many, who has been told.
-func (s *Server) watches(w unixhttp.Writer, r *unixhttp.Request) (leave func(), ok bool) {
+func (s *Server) watches(w http.ResponseWriter, r *http.Request) (leave func(), ok bool) {
 	pool := s.budgets.watchers
 	if callerOf(r).remote {
 		pool = s.budgets.viewers
@@ -75,11 +104,11 @@ func (s *Server) watches(w unixhttp.Writer, r *unixhttp.Request) (leave func(), 
 	return s.watchesOf(pool, w, r)
 }
 
-func (s *Server) watchesOf(pool *budget.Pool, w unixhttp.Writer, r *unixhttp.Request) (leave func(), ok bool) {
+func (s *Server) watchesOf(pool *budget.Pool, w http.ResponseWriter, r *http.Request) (leave func(), ok bool) {
 	uid := callerOf(r).user()
 	if !pool.Acquire(uid, 1) {
 		w.Header().Set("Retry-After", "10")
-		fail(w, unixhttp.StatusTooManyRequests, "too many of your clients are watching already")
+		fail(w, http.StatusTooManyRequests, "too many of your clients are watching already")
 		return nil, false
 	}
 	return func() { pool.Release(uid, 1) }, true
@@ -87,16 +116,16 @@ func (s *Server) watchesOf(pool *budget.Pool, w unixhttp.Writer, r *unixhttp.Req
 
 // limited answers a call that takes memory or time, if its user has not too
 // many of them under way.
-func (s *Server) limited(h unixhttp.Handler) unixhttp.Handler {
-	return unixhttp.HandlerFunc(func(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) limited(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		uid := callerOf(r).user()
 		if !s.awaitTurn(r, uid) {
 			w.Header().Set("Retry-After", "1")
-			fail(w, unixhttp.StatusTooManyRequests, "too many requests of this kind are being answered for you; try again in a second")
+			fail(w, http.StatusTooManyRequests, "too many requests of this kind are being answered for you; try again in a second")
 			return
 		}
 		defer s.budgets.queries.Release(uid, 1)
-		h.Serve(&timed{Writer: w, limit: largeTimeout}, r)
+		h.ServeHTTP(&timed{ResponseWriter: w, limit: largeTimeout}, r)
 	})
 }
 
@@ -105,7 +134,7 @@ func (s *Server) limited(h unixhttp.Handler) unixhttp.Handler {
 const queryTimeout = 5 * time.Second
 
 // awaitTurn waits, up to queryTimeout, for a slot for a query.
-func (s *Server) awaitTurn(r *unixhttp.Request, uid int) bool {
+func (s *Server) awaitTurn(r *http.Request, uid int) bool {
 	for end := time.Now().Add(queryTimeout); time.Now().Before(end); {
 		if s.budgets.queries.Try(uid, 1) {
 			return true
@@ -120,7 +149,7 @@ func (s *Server) awaitTurn(r *unixhttp.Request, uid int) bool {
 }
 
 // light calls need no place among the queries.
-func light(r *unixhttp.Request) bool {
+func light(r *http.Request) bool {
 	switch r.URL.Path {
 	case "/v1/events":
 		return r.URL.Query().Get("follow") != "" // a watcher
@@ -150,19 +179,21 @@ func (l limitListener) Accept() (net.Conn, error) {
 			}
 			return nil, err
 		}
-		uid := identify(c).user()
+		who := identify(c)
+		uid := who.user()
 		if !l.pool.Acquire(uid, 1) {
 			_ = c.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
 			_, _ = io.WriteString(c, tooMany)
 			c.Close()
 			continue
 		}
-		return &limitedConn{UnixConn: c.(*net.UnixConn), give: sync.OnceFunc(func() { l.pool.Release(uid, 1) })}, nil
+		return &limitedConn{UnixConn: c.(*net.UnixConn), who: who, give: sync.OnceFunc(func() { l.pool.Release(uid, 1) })}, nil
 	}
 }
 
 type limitedConn struct {
 	*net.UnixConn
+	who  caller
 	give func()
 }
 

@@ -3,7 +3,7 @@ package api
 import (
 	"bytes"
 	"encoding/json"
-	"net/url"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -11,7 +11,6 @@ import (
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/runs/atpeak"
 	"github.com/ttmon/ttmon/internal/runs/compare"
-	"github.com/ttmon/ttmon/internal/unixhttp"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -36,41 +35,41 @@ func FindLines(running func(model.ProcessID) (l *ledgerfile.Ledger, uid int), ke
 
 // lines answers with the lines of code of a process at its peak. Of those of other
 // users it is not said that they exist.
-func (s *Server) lines(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) lines(w http.ResponseWriter, r *http.Request) {
 	v := r.URL.Query()
 	pid, err := strconv.Atoi(v.Get("pid"))
 	if err != nil || pid < 1 {
-		fail(w, unixhttp.StatusBadRequest, "pid: %q is not a pid", v.Get("pid"))
+		fail(w, http.StatusBadRequest, "pid: %q is not a pid", v.Get("pid"))
 		return
 	}
 	start, err := strconv.ParseUint(v.Get("start"), 10, 64)
 	if err != nil {
-		fail(w, unixhttp.StatusBadRequest, "start: %q is not the start_ticks of a process", v.Get("start"))
+		fail(w, http.StatusBadRequest, "start: %q is not the start_ticks of a process", v.Get("start"))
 		return
 	}
 	var began time.Time
 	if text := v.Get("since"); text != "" {
 		if began, err = time.Parse(time.RFC3339, text); err != nil {
-			fail(w, unixhttp.StatusBadRequest, "since: %q is not a time like 2026-11-15T08:30:00Z", text)
+			fail(w, http.StatusBadRequest, "since: %q is not a time like 2026-11-15T08:30:00Z", text)
 			return
 		}
 	}
 	of, ok := s.opt.Lines(model.ProcessID{PID: pid, StartTicks: start}, began)
 	if !ok || !callerOf(r).owns(of.UID) {
-		fail(w, unixhttp.StatusNotFound, "no lines of code are known of a process %d of yours", pid)
+		fail(w, http.StatusNotFound, "no lines of code are known of a process %d of yours", pid)
 		return
 	}
-	answer(w, unixhttp.StatusOK, of.ProcessLines)
+	answer(w, http.StatusOK, of.ProcessLines)
 }
 
 // addLines completes a side of a comparison with the lines of its runs, as far as
 // they are known and the caller's.
-func (s *Server) addLines(r *unixhttp.Request, side *compare.Side) {
+func (s *Server) addLines(r *http.Request, side *compare.Side) {
 	side.AddLines(s.findLines(r))
 }
 
 // findLines finds the lines of a process that the caller may see.
-func (s *Server) findLines(r *unixhttp.Request) func(*runs.Process) (runs.ProcessLines, bool) {
+func (s *Server) findLines(r *http.Request) func(*runs.Process) (runs.ProcessLines, bool) {
 	return func(p *runs.Process) (runs.ProcessLines, bool) {
 		if s.opt.Upstream != nil {
 			if up := s.opt.Upstream(); up != nil {
@@ -86,30 +85,32 @@ func (s *Server) findLines(r *unixhttp.Request) func(*runs.Process) (runs.Proces
 }
 
 // upstreamLines asks the ttmond that is followed, for the viewer whose request it is.
-func upstreamLines(r *unixhttp.Request, up Upstream, p *runs.Process) (lines runs.ProcessLines, ok bool) {
-	u := &url.URL{Path: "/v1/lines", RawQuery: p.LinesQuery().Encode()}
-	ask := unixhttp.NewRequest(r.Context(), "GET", u)
+func upstreamLines(r *http.Request, up Upstream, p *runs.Process) (lines runs.ProcessLines, ok bool) {
+	ask, err := http.NewRequestWithContext(r.Context(), http.MethodGet, "/v1/lines?"+p.LinesQuery().Encode(), http.NoBody)
+	if err != nil {
+		return lines, false
+	}
 	ask.Header = r.Header
 	var w answered
-	up.Serve(&w, ask)
-	ok = w.status == unixhttp.StatusOK && !w.cut && json.Unmarshal(w.body.Bytes(), &lines) == nil && lines.Schema == runs.LinesSchema
+	up.ServeHTTP(&w, ask)
+	ok = w.status == http.StatusOK && !w.cut && json.Unmarshal(w.body.Bytes(), &lines) == nil && lines.Schema == runs.LinesSchema
 	return lines, ok
 }
 
 // maxLinesAnswer is more than ttmond answers.
 const maxLinesAnswer = 1 << 20
 
-// answered is a Writer that holds an answer.
+// answered is a ResponseWriter that holds an answer.
 type answered struct {
-	header unixhttp.Header
+	header http.Header
 	status int
 	body   bytes.Buffer
 	cut    bool // it was too long
 }
 
-func (w *answered) Header() unixhttp.Header {
+func (w *answered) Header() http.Header {
 	if w.header == nil {
-		w.header = unixhttp.Header{}
+		w.header = http.Header{}
 	}
 	return w.header
 }
@@ -121,13 +122,10 @@ func (w *answered) WriteHeader(status int) {
 }
 
 func (w *answered) Write(b []byte) (int, error) {
-	w.WriteHeader(unixhttp.StatusOK)
+	w.WriteHeader(http.StatusOK)
 	if w.body.Len()+len(b) > maxLinesAnswer {
 		w.cut = true
 		return len(b), nil
 	}
 	return w.body.Write(b)
 }
-
-func (w *answered) Flush() error                     { return nil }
-func (w *answered) SetWriteDeadline(time.Time) error { return nil }

@@ -1,13 +1,13 @@
 package api
 
 import (
+	"net/http"
 	"os"
 	"testing"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
-	"github.com/ttmon/ttmon/internal/unixhttp"
 )
 
 // TestLines: lines are for the user of the process and for root, and a call that makes
@@ -38,8 +38,8 @@ func TestAnswered(t *testing.T) {
 		status int
 		cut    bool
 	}{
-		{"short", 5, unixhttp.StatusOK, false},
-		{"too long", maxLinesAnswer + 1, unixhttp.StatusOK, true},
+		{"short", 5, http.StatusOK, false},
+		{"too long", maxLinesAnswer + 1, http.StatusOK, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var w answered

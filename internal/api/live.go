@@ -5,10 +5,10 @@ import (
 	"compress/flate"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/unixhttp"
 	"github.com/ttmon/ttmon/internal/view/pagejson"
 	"github.com/ttmon/ttmon/internal/wire"
 )
@@ -75,7 +75,7 @@ func pack(plain []byte) []byte {
 
 // page streams snapshots to a page: as watch does, with what is said about each,
 // packed where the browser can unpack it.
-func (s *Server) page(w unixhttp.Writer, r *unixhttp.Request, interval time.Duration) {
+func (s *Server) page(w http.ResponseWriter, r *http.Request, interval time.Duration) {
 	packed := strings.Contains(r.Header.Get("Accept-Encoding"), "gzip")
 	if packed {
 		w.Header().Set("Content-Encoding", "gzip")

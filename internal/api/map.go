@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -14,7 +15,6 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/sorted"
-	"github.com/ttmon/ttmon/internal/unixhttp"
 	"github.com/ttmon/ttmon/internal/view/bankmap"
 	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
@@ -61,7 +61,7 @@ type mapSite struct {
 
 // mapOf answers with the allocators of a process as they are drawn: its banks
 // along their addresses, what would fit, and who in the program holds what.
-func (s *Server) mapOf(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) mapOf(w http.ResponseWriter, r *http.Request) {
 	of, ok := s.ownBlocks(w, r)
 	if !ok {
 		return
@@ -88,12 +88,12 @@ func (s *Server) mapOf(w unixhttp.Writer, r *unixhttp.Request) {
 	out["pools"] = list
 	fits, err := fits(of.Process, r.URL.Query(), name)
 	if err != nil {
-		fail(w, unixhttp.StatusBadRequest, "%v", err)
+		fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
 	out["fits"] = fits
 	out["sites"] = sites
-	answer(w, unixhttp.StatusOK, out)
+	answer(w, http.StatusOK, out)
 }
 
 func newMapPool(p *blocks.Process, l *blocks.List, a *blocks.Allocator, name func(uint64) string) mapPool {

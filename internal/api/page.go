@@ -2,19 +2,19 @@ package api
 
 import (
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/unixhttp"
 	"github.com/ttmon/ttmon/internal/view/pagejson"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // Static answers /v1/words and /v1/metrics, which are the same on every host.
-func Static() unixhttp.Handler {
+func Static() http.Handler {
 	s := &Server{}
-	mux := new(unixhttp.Mux)
+	mux := new(http.ServeMux)
 	mux.HandleFunc("GET /v1/words", s.words)
 	mux.HandleFunc("GET /v1/metrics", s.metrics)
 	return mux
@@ -22,7 +22,7 @@ func Static() unixhttp.Handler {
 
 // words answers with the words for what is in a snapshot, so that other viewers
 // use the same as ttmon.
-func (s *Server) words(w unixhttp.Writer, _ *unixhttp.Request) {
+func (s *Server) words(w http.ResponseWriter, _ *http.Request) {
 	missing := map[string]string{}
 	for st := model.Absent; st <= model.Pending; st++ {
 		if st != model.Known {
@@ -49,7 +49,7 @@ func (s *Server) words(w unixhttp.Writer, _ *unixhttp.Request) {
 	for _, c := range []model.CBMeaning{model.CBCached, model.CBPartly, model.CBResident, model.CBLargest, model.CBReported} {
 		cb[string(c)] = words.CBMeaning(c)
 	}
-	answer(w, unixhttp.StatusOK, map[string]any{
+	answer(w, http.StatusOK, map[string]any{
 		"schema": "ttmon.words/1", "nothing": words.Nothing, "missing": missing, "marks": marks, "tracking": tracking, "sources": sources,
 		"fields": fieldWords(), "pools": pools, "cb_means": cb, "buffers_only": words.BuffersOnly, "simulated": words.Simulated,
 	})
@@ -72,14 +72,14 @@ func fieldWords() map[string]fieldWord {
 }
 
 // said answers with a snapshot in words: the latest, or one of another time.
-func (s *Server) said(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) said(w http.ResponseWriter, r *http.Request) {
 	if snap := s.asked(w, r); snap != nil {
-		answer(w, unixhttp.StatusOK, pagejson.Of(snap))
+		answer(w, http.StatusOK, pagejson.Of(snap))
 	}
 }
 
 // facts answers with all that is known of a device.
-func (s *Server) facts(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) facts(w http.ResponseWriter, r *http.Request) {
 	snap := s.asked(w, r)
 	if snap == nil {
 		return
@@ -87,27 +87,27 @@ func (s *Server) facts(w unixhttp.Writer, r *unixhttp.Request) {
 	bus := r.URL.Query().Get("device")
 	for i := range snap.Devices {
 		if d := &snap.Devices[i]; d.BusID == bus {
-			answer(w, unixhttp.StatusOK, pagejson.FactsOf(snap, d))
+			answer(w, http.StatusOK, pagejson.FactsOf(snap, d))
 			return
 		}
 	}
-	fail(w, unixhttp.StatusNotFound, "device: there is no %q", bus)
+	fail(w, http.StatusNotFound, "device: there is no %q", bus)
 }
 
 // mesh answers with the Ethernet links of the chips.
-func (s *Server) mesh(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) mesh(w http.ResponseWriter, r *http.Request) {
 	if snap := s.asked(w, r); snap != nil {
-		answer(w, unixhttp.StatusOK, pagejson.MeshOf(snap))
+		answer(w, http.StatusOK, pagejson.MeshOf(snap))
 	}
 }
 
 // asked is the snapshot of the moment that is asked for, as far as the client
 // may see it; nil where there is none, and the client has been told.
-func (s *Server) asked(w unixhttp.Writer, r *unixhttp.Request) *model.Snapshot {
+func (s *Server) asked(w http.ResponseWriter, r *http.Request) *model.Snapshot {
 	v, snap := s.viewpoint(r), s.opt.Feed.Latest()
 	at, err := parseMoment(r.URL.Query())
 	if err != nil {
-		fail(w, unixhttp.StatusBadRequest, "%v", err)
+		fail(w, http.StatusBadRequest, "%v", err)
 		return nil
 	}
 	if !at.IsZero() {
@@ -118,7 +118,7 @@ func (s *Server) asked(w unixhttp.Writer, r *unixhttp.Request) *model.Snapshot {
 		return v.ofPast(snap)
 	}
 	if snap == nil {
-		fail(w, unixhttp.StatusServiceUnavailable, "there is no snapshot yet; try again")
+		fail(w, http.StatusServiceUnavailable, "there is no snapshot yet; try again")
 		return nil
 	}
 	return v.filter(snap)
@@ -126,18 +126,18 @@ func (s *Server) asked(w unixhttp.Writer, r *unixhttp.Request) *model.Snapshot {
 
 // pastSnapshot finds the snapshot of a time; where there is none the client has
 // been told.
-func (s *Server) pastSnapshot(w unixhttp.Writer, at time.Time) (*model.Snapshot, bool) {
+func (s *Server) pastSnapshot(w http.ResponseWriter, at time.Time) (*model.Snapshot, bool) {
 	if s.opt.Past == nil || s.opt.Past.snapshot == nil {
-		fail(w, unixhttp.StatusNotFound, "this ttmond keeps no history")
+		fail(w, http.StatusNotFound, "this ttmond keeps no history")
 		return nil, false
 	}
 	snap, err := s.opt.Past.snapshot(at)
 	switch {
 	case errors.Is(err, errDamaged):
-		fail(w, unixhttp.StatusInternalServerError, "%v", err)
+		fail(w, http.StatusInternalServerError, "%v", err)
 		return nil, false
 	case err != nil:
-		fail(w, unixhttp.StatusNotFound, "%v", err)
+		fail(w, http.StatusNotFound, "%v", err)
 		return nil, false
 	}
 	return snap, true
@@ -154,12 +154,12 @@ type chartable struct {
 }
 
 // metrics lists what /v1/range can be asked for.
-func (s *Server) metrics(w unixhttp.Writer, _ *unixhttp.Request) {
+func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	list := []chartable{}
 	for _, f := range metric.Devices() {
 		if _, _, ok := f.Query("1m"); ok && !f.Foreign {
 			list = append(list, chartable{f.Name, f.Unit, f.Form().Decimals(), f.Kind.String(), f.Rate, f.Help})
 		}
 	}
-	answer(w, unixhttp.StatusOK, map[string]any{"schema": "ttmon.metrics/1", "metrics": list})
+	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.metrics/1", "metrics": list})
 }

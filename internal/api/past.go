@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -14,7 +15,6 @@ import (
 	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
-	"github.com/ttmon/ttmon/internal/unixhttp"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
@@ -40,7 +40,7 @@ type Memory struct {
 	// Alerts are those that are pending or firing.
 	Alerts func() any
 	// Prometheus answers its API below /prometheus.
-	Prometheus unixhttp.Handler
+	Prometheus http.Handler
 }
 
 // EventLog is what happened, in order.
@@ -55,7 +55,7 @@ type EventLog interface {
 // that only they need.
 type Past struct {
 	calls    []string // without parameters
-	handle   func(*Server, *unixhttp.Mux)
+	handle   func(*Server, *http.ServeMux)
 	snapshot func(time.Time) (*model.Snapshot, error) // nil: none is kept
 }
 
@@ -107,7 +107,7 @@ type pastCalls struct {
 	Memory
 }
 
-func (m Memory) handle(server *Server, mux *unixhttp.Mux) {
+func (m Memory) handle(server *Server, mux *http.ServeMux) {
 	s := pastCalls{server, m}
 	if m.Events != nil {
 		mux.HandleFunc("GET /v1/events", s.events)
@@ -133,15 +133,15 @@ func (m Memory) handle(server *Server, mux *unixhttp.Mux) {
 		mux.HandleFunc("GET /v1/runs/compare", s.compareRuns)
 	}
 	if m.Alerts != nil {
-		mux.HandleFunc("GET /v1/alerts", func(w unixhttp.Writer, _ *unixhttp.Request) { answer(w, unixhttp.StatusOK, m.Alerts()) })
+		mux.HandleFunc("GET /v1/alerts", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, m.Alerts()) })
 	}
 	if m.Prometheus != nil {
-		mux.Handle("/prometheus/", unixhttp.StripPrefix("/prometheus", m.Prometheus))
+		mux.Handle("/prometheus/", http.StripPrefix("/prometheus", m.Prometheus))
 	}
 }
 
 // handlePast has the calls about the past answered, if only by where to ask.
-func (s *Server) handlePast(mux *unixhttp.Mux) {
+func (s *Server) handlePast(mux *http.ServeMux) {
 	if s.opt.Past != nil {
 		s.opt.Past.handle(s, mux)
 		return
@@ -150,30 +150,30 @@ func (s *Server) handlePast(mux *unixhttp.Mux) {
 		return
 	}
 	for _, call := range []string{"/v1/events", "/v1/past", "/v1/past/span", "/v1/range", "/v1/changed", "/v1/jobs", "/v1/runs", "/v1/alerts", "/v1/processes/{pid}/history", "/prometheus/"} {
-		mux.HandleFunc(call, func(w unixhttp.Writer, _ *unixhttp.Request) { fail(w, unixhttp.StatusGone, "%s", s.opt.Elsewhere) })
+		mux.HandleFunc(call, func(w http.ResponseWriter, _ *http.Request) { fail(w, http.StatusGone, "%s", s.opt.Elsewhere) })
 	}
 }
 
 // past answers with a snapshot of another time.
-func (s pastCalls) past(w unixhttp.Writer, r *unixhttp.Request) {
+func (s pastCalls) past(w http.ResponseWriter, r *http.Request) {
 	at, err := parseMoment(r.URL.Query())
 	switch {
 	case err != nil:
-		fail(w, unixhttp.StatusBadRequest, "%v", err)
+		fail(w, http.StatusBadRequest, "%v", err)
 		return
 	case at.IsZero():
-		fail(w, unixhttp.StatusBadRequest, "at: which time? For example 2026-11-15T08:30:00Z")
+		fail(w, http.StatusBadRequest, "at: which time? For example 2026-11-15T08:30:00Z")
 		return
 	}
 	_, body, err := s.Memory.Past(at)
 	if err != nil {
-		fail(w, unixhttp.StatusNotFound, "%v", err)
+		fail(w, http.StatusNotFound, "%v", err)
 		return
 	}
 	if v := s.viewpoint(r); v != (viewpoint{}) {
 		snap, err := wire.Decode(body)
 		if err != nil {
-			fail(w, unixhttp.StatusInternalServerError, "reading the snapshot of %s: %v", at, err)
+			fail(w, http.StatusInternalServerError, "reading the snapshot of %s: %v", at, err)
 			return
 		}
 		body = wire.Append(nil, v.ofPast(snap))
@@ -183,56 +183,56 @@ func (s pastCalls) past(w unixhttp.Writer, r *unixhttp.Request) {
 }
 
 // changed answers with the series that changed in a stretch of time.
-func (s pastCalls) changed(w unixhttp.Writer, r *unixhttp.Request) {
+func (s pastCalls) changed(w http.ResponseWriter, r *http.Request) {
 	start, end, err := parsePeriod(r.URL.Query(), s.opt.Now())
 	switch length := end.Sub(start); {
 	case err != nil:
-		fail(w, unixhttp.StatusBadRequest, "%v", err)
+		fail(w, http.StatusBadRequest, "%v", err)
 		return
 	case length > changed.MaxStretch:
-		fail(w, unixhttp.StatusBadRequest, "start: %v is longer than %v, which is the most that is compared", length.Round(time.Second), changed.MaxStretch)
+		fail(w, http.StatusBadRequest, "start: %v is longer than %v, which is the most that is compared", length.Round(time.Second), changed.MaxStretch)
 		return
 	case length < time.Second:
-		fail(w, unixhttp.StatusBadRequest, "start: a stretch has a second at least")
+		fail(w, http.StatusBadRequest, "start: a stretch has a second at least")
 		return
 	}
 	found, err := s.Memory.Changed(r.Context(), start, end)
 	switch {
 	case errors.Is(err, changed.ErrBusy):
-		fail(w, unixhttp.StatusTooManyRequests, "%v", err)
+		fail(w, http.StatusTooManyRequests, "%v", err)
 		return
 	case err != nil:
-		fail(w, unixhttp.StatusServiceUnavailable, "%v", err)
+		fail(w, http.StatusServiceUnavailable, "%v", err)
 		return
 	}
-	answer(w, unixhttp.StatusOK, found)
+	answer(w, http.StatusOK, found)
 }
 
 // span tells how far back /v1/past reaches; null where nothing is kept yet.
-func (s pastCalls) span(w unixhttp.Writer, _ *unixhttp.Request) {
+func (s pastCalls) span(w http.ResponseWriter, _ *http.Request) {
 	out := map[string]any{"schema": "ttmon.span/1", "oldest": nil, "newest": nil}
 	if oldest, newest := s.Memory.Span(); !oldest.IsZero() {
 		out["oldest"], out["newest"] = oldest.UTC(), newest.UTC()
 	}
-	answer(w, unixhttp.StatusOK, out)
+	answer(w, http.StatusOK, out)
 }
 
 // events lists what happened; with follow it continues as server-sent events.
-func (s pastCalls) events(w unixhttp.Writer, r *unixhttp.Request) {
+func (s pastCalls) events(w http.ResponseWriter, r *http.Request) {
 	q, err := parseEventQuery(r)
 	if err != nil {
-		fail(w, unixhttp.StatusBadRequest, "%v", err)
+		fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
 	log := s.Memory.Events()
 	if log == nil {
-		fail(w, unixhttp.StatusServiceUnavailable, "the event log is being opened; try again")
+		fail(w, http.StatusServiceUnavailable, "the event log is being opened; try again")
 		return
 	}
 	hidden := s.viewpoint(r).level > 0
 	if r.URL.Query().Get("follow") == "" {
 		last := log.Last()
-		answer(w, unixhttp.StatusOK, map[string]any{"schema": "ttmon.events/1", "last": last, "events": visible(log.Find(q), hidden)})
+		answer(w, http.StatusOK, map[string]any{"schema": "ttmon.events/1", "last": last, "events": visible(log.Find(q), hidden)})
 		return
 	}
 	leave, ok := s.beginEvents(w, r)
@@ -240,9 +240,10 @@ func (s pastCalls) events(w unixhttp.Writer, r *unixhttp.Request) {
 		return
 	}
 	defer leave()
+	out := http.NewResponseController(w)
 	for {
 		more := log.More()
-		_ = w.SetWriteDeadline(time.Now().Add(writeTimeout))
+		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout))
 		found := log.Find(q)
 		for _, e := range visible(found, hidden) {
 			b, err := json.Marshal(e)
@@ -253,7 +254,7 @@ func (s pastCalls) events(w unixhttp.Writer, r *unixhttp.Request) {
 		if len(found) > 0 {
 			q.After, q.Limit = found[len(found)-1].Seq, 0
 		}
-		if w.Flush() != nil {
+		if out.Flush() != nil {
 			return
 		}
 		select {
@@ -275,7 +276,7 @@ func visible(list []eventlog.Event, hidden bool) []eventlog.Event {
 	return out
 }
 
-func parseEventQuery(r *unixhttp.Request) (q eventlog.Query, err error) {
+func parseEventQuery(r *http.Request) (q eventlog.Query, err error) {
 	v := r.URL.Query()
 	if text := v.Get("after"); text != "" {
 		if q.After, err = strconv.ParseUint(text, 10, 63); err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/unixhttp/nethttp"
 )
 
 // TestBuffersArePlaced: a reporter counts its devices itself; its buffers say
@@ -44,7 +43,7 @@ func TestBuffersArePlaced(t *testing.T) {
 	}
 	r := httptest.NewRequest(http.MethodGet, "/v1/processes/7/buffers", nil)
 	w := httptest.NewRecorder()
-	nethttp.Handler(s.handler()).ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{exists: true})))
+	s.handler().ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{exists: true})))
 	if w.Code != http.StatusNotFound {
 		t.Errorf("of a process that does not report: %d %s", w.Code, w.Body)
 	}

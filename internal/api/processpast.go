@@ -3,13 +3,13 @@ package api
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/history/held"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/unixhttp"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
@@ -48,29 +48,29 @@ type heldBytes struct {
 }
 
 // processPast answers with the memory of a process over time.
-func (s pastCalls) processPast(w unixhttp.Writer, r *unixhttp.Request) {
+func (s pastCalls) processPast(w http.ResponseWriter, r *http.Request) {
 	pid, err := strconv.Atoi(r.PathValue("pid"))
 	if err != nil {
-		fail(w, unixhttp.StatusBadRequest, "%q is not a pid", r.PathValue("pid"))
+		fail(w, http.StatusBadRequest, "%q is not a pid", r.PathValue("pid"))
 		return
 	}
 	start, end, points, err := parsePoints(r, s.opt.Now())
 	if err != nil {
-		fail(w, unixhttp.StatusBadRequest, "%v", err)
+		fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
 	ticks := uint64(0)
 	if text := r.URL.Query().Get("start_ticks"); text != "" {
 		if ticks, err = strconv.ParseUint(text, 10, 64); err != nil {
-			fail(w, unixhttp.StatusBadRequest, "start_ticks: %q is not a number", text)
+			fail(w, http.StatusBadRequest, "start_ticks: %q is not a number", text)
 			return
 		}
 	}
-	answer(w, unixhttp.StatusOK, s.pastOf(r, pid, ticks, start, end, points))
+	answer(w, http.StatusOK, s.pastOf(r, pid, ticks, start, end, points))
 }
 
 // pastOf joins the changes that are known and, before those, the moments.
-func (s pastCalls) pastOf(r *unixhttp.Request, pid int, ticks uint64, start, end time.Time, points int) pastAnswer {
+func (s pastCalls) pastOf(r *http.Request, pid int, ticks uint64, start, end time.Time, points int) pastAnswer {
 	out := pastAnswer{Schema: "ttmon.process-history/1", PID: pid, Points: []moment{}}
 	until := end
 	var changes []held.Point
@@ -98,7 +98,7 @@ func (s pastCalls) pastOf(r *unixhttp.Request, pid int, ticks uint64, start, end
 
 // moments reads what a process had from the snapshots that are kept between two
 // times.
-func (s pastCalls) moments(r *unixhttp.Request, pid int, ticks uint64, start, end time.Time, points int) []moment {
+func (s pastCalls) moments(r *http.Request, pid int, ticks uint64, start, end time.Time, points int) []moment {
 	list := []moment{}
 	var last time.Time
 	for i := range points {
@@ -131,7 +131,7 @@ func momentOf(p held.Point) moment {
 	return m
 }
 
-func parsePoints(r *unixhttp.Request, now time.Time) (start, end time.Time, points int, err error) {
+func parsePoints(r *http.Request, now time.Time) (start, end time.Time, points int, err error) {
 	v := r.URL.Query()
 	if start, end, err = parsePeriod(v, now); err != nil {
 		return start, end, 0, err

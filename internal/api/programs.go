@@ -2,11 +2,11 @@ package api
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/launches"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/unixhttp"
 )
 
 // Programs sends the programs that run on the chips of processes.
@@ -19,7 +19,7 @@ type Programs interface {
 // programs sends every program that ran on a chip, line by line, of the processes
 // that the caller may see the blocks of. A client that reads slowly learns from the
 // numbers how many it missed; one that does not read at all is dropped.
-func (s *Server) programs(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) programs(w http.ResponseWriter, r *http.Request) {
 	who := callerOf(r)
 	s.follow(w, r, s.opt.Programs != nil, func(wanted func(pid int) bool) lineSource {
 		f := s.opt.Programs(func(pid, uid int) bool {
@@ -46,7 +46,7 @@ type lineSource struct {
 }
 
 // follow sends a client lines about the processes that it asks for, until it leaves.
-func (s *Server) follow(w unixhttp.Writer, r *unixhttp.Request, watched bool, open func(wanted func(pid int) bool) lineSource) {
+func (s *Server) follow(w http.ResponseWriter, r *http.Request, watched bool, open func(wanted func(pid int) bool) lineSource) {
 	wanted, ok := s.mayFollow(w, r, watched)
 	if !ok {
 		return
@@ -60,8 +60,9 @@ func (s *Server) follow(w unixhttp.Writer, r *unixhttp.Request, watched bool, op
 	defer f.close()
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(unixhttp.StatusOK)
-	if w.Flush() != nil {
+	w.WriteHeader(http.StatusOK)
+	out := http.NewResponseController(w)
+	if out.Flush() != nil {
 		return
 	}
 	var text []byte
@@ -70,8 +71,8 @@ func (s *Server) follow(w unixhttp.Writer, r *unixhttp.Request, watched bool, op
 		if text, err = f.next(r.Context(), text[:0]); err != nil {
 			return // the client has left, or nothing is watched any more
 		}
-		_ = w.SetWriteDeadline(time.Now().Add(writeTimeout))
-		if _, err := w.Write(text); err != nil || w.Flush() != nil {
+		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout))
+		if _, err := w.Write(text); err != nil || out.Flush() != nil {
 			return
 		}
 		if cap(text) > maxKeptText {

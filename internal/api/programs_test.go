@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/launches"
-	"github.com/ttmon/ttmon/internal/unixhttp"
-	"github.com/ttmon/ttmon/internal/unixhttp/nethttp"
 )
 
 // launcher sends a program of each process with its owner, as far as it may, and
@@ -60,9 +58,9 @@ func TestPrograms(t *testing.T) {
 				Hiding:   func() Hiding { return c.hiding },
 				Programs: func(allow func(pid, uid int) bool) Programs { f.allow = allow; return f },
 			})
-			web := httptest.NewServer(nethttp.Handler(unixhttp.HandlerFunc(func(w unixhttp.Writer, r *unixhttp.Request) {
+			web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				s.programs(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c.who)))
-			})))
+			}))
 			defer web.Close()
 			resp, err := http.Get(web.URL + c.query)
 			if err != nil {

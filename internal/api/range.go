@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/unixhttp"
 )
 
 // Series is one line of an answer to a question in PromQL. Times are in Unix
@@ -50,10 +50,10 @@ type rangeSeries struct {
 }
 
 // rangeOf answers with metrics of devices over time, on common times.
-func (s pastCalls) rangeOf(w unixhttp.Writer, r *unixhttp.Request) {
+func (s pastCalls) rangeOf(w http.ResponseWriter, r *http.Request) {
 	q, err := parseRange(r, s.opt.Now())
 	if err != nil {
-		fail(w, unixhttp.StatusBadRequest, "%v", err)
+		fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
 	if s.opt.Interval != nil {
@@ -68,7 +68,7 @@ func (s pastCalls) rangeOf(w unixhttp.Writer, r *unixhttp.Request) {
 	for _, m := range q.metrics {
 		list, err := s.rangeOfMetric(r.Context(), m, &q, n)
 		if err != nil {
-			fail(w, unixhttp.StatusServiceUnavailable, "asking the history for %s: %v", m.Name, err)
+			fail(w, http.StatusServiceUnavailable, "asking the history for %s: %v", m.Name, err)
 			return
 		}
 		out = append(out, list...)
@@ -79,7 +79,7 @@ func (s pastCalls) rangeOf(w unixhttp.Writer, r *unixhttp.Request) {
 	if away := s.away(r.Context(), &q, n); away != nil {
 		reply["away"] = away
 	}
-	answer(w, unixhttp.StatusOK, reply)
+	answer(w, http.StatusOK, reply)
 }
 
 // away is where nothing was sampled, from the series that every row of the history
@@ -191,7 +191,7 @@ func (q *rangeQuery) window() string {
 	return strconv.Itoa(int(max(least, q.step, 4*q.apart).Seconds())) + "s"
 }
 
-func parseRange(r *unixhttp.Request, now time.Time) (q rangeQuery, err error) {
+func parseRange(r *http.Request, now time.Time) (q rangeQuery, err error) {
 	v := r.URL.Query()
 	if q.metrics, err = parseMetrics(v.Get("metric")); err != nil {
 		return q, err

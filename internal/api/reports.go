@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -9,7 +10,6 @@ import (
 	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/unixhttp"
 )
 
 // poolBytes is a number of bytes per pool, by name; host memory among them.
@@ -50,7 +50,7 @@ type reporterUse struct {
 }
 
 // processes lists who reports allocations.
-func (s *Server) processes(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) processes(w http.ResponseWriter, r *http.Request) {
 	v := s.viewpoint(r)
 	answerList(w, map[string]any{"schema": "ttmon.processes/1"}, "processes", func(yield func(reporter) bool) {
 		for _, h := range s.opt.Ledger.Processes() {
@@ -114,10 +114,10 @@ type bufferQuery struct {
 }
 
 // buffers lists live buffers of a process: the largest, or the oldest.
-func (s *Server) buffers(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) buffers(w http.ResponseWriter, r *http.Request) {
 	q, problem := parseBufferQuery(r)
 	if problem != "" {
-		fail(w, unixhttp.StatusBadRequest, "%s", problem)
+		fail(w, http.StatusBadRequest, "%s", problem)
 		return
 	}
 	h, status, problem := s.findProcess(r)
@@ -136,7 +136,7 @@ func (s *Server) buffers(w unixhttp.Writer, r *unixhttp.Request) {
 	}
 	list, ok := s.opt.Ledger.Top(h.ProcessID, q.limit, q.byAge, keep)
 	if !ok {
-		fail(w, unixhttp.StatusNotFound, "process %d has just ended", h.PID)
+		fail(w, http.StatusNotFound, "process %d has just ended", h.PID)
 		return
 	}
 	now, owns := time.Now(), callerOf(r).owns(h.UID)
@@ -172,7 +172,7 @@ func (s *Server) places(id model.ProcessID) func(*apitype.Buffer) {
 	}
 }
 
-func parseBufferQuery(r *unixhttp.Request) (q bufferQuery, problem string) {
+func parseBufferQuery(r *http.Request) (q bufferQuery, problem string) {
 	q = bufferQuery{limit: defaultBuffers, device: -1}
 	v := r.URL.Query()
 	if text := v.Get("limit"); text != "" {
@@ -205,10 +205,10 @@ func parseBufferQuery(r *unixhttp.Request) (q bufferQuery, problem string) {
 
 // findProcess finds the process of a request: by pid, and by start where two
 // have had it.
-func (s *Server) findProcess(r *unixhttp.Request) (h ledger.Holding, status int, problem string) {
+func (s *Server) findProcess(r *http.Request) (h ledger.Holding, status int, problem string) {
 	pid, err := strconv.Atoi(r.PathValue("pid"))
 	if err != nil {
-		return h, unixhttp.StatusBadRequest, strconv.Quote(r.PathValue("pid")) + " is not a pid"
+		return h, http.StatusBadRequest, strconv.Quote(r.PathValue("pid")) + " is not a pid"
 	}
 	start := r.URL.Query().Get("start")
 	var found []ledger.Holding
@@ -218,7 +218,7 @@ func (s *Server) findProcess(r *unixhttp.Request) (h ledger.Holding, status int,
 		}
 	}
 	if len(found) == 0 {
-		return h, unixhttp.StatusNotFound, "no process " + strconv.Itoa(pid) + " reports allocations"
+		return h, http.StatusNotFound, "no process " + strconv.Itoa(pid) + " reports allocations"
 	}
 	return slices.MaxFunc(found, func(a, b ledger.Holding) int { return cmp.Compare(a.StartTicks, b.StartTicks) }), 0, ""
 }
@@ -241,7 +241,7 @@ type leak struct {
 }
 
 // leaks lists what dead processes had not freed, newest first.
-func (s *Server) leaks(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) leaks(w http.ResponseWriter, r *http.Request) {
 	v, who := s.viewpoint(r), callerOf(r)
 	list := []leak{}
 	for _, f := range s.opt.Ledger.Leaks() {
@@ -257,5 +257,5 @@ func (s *Server) leaks(w unixhttp.Writer, r *unixhttp.Request) {
 		}
 		list = append(list, l)
 	}
-	answer(w, unixhttp.StatusOK, map[string]any{"schema": "ttmon.leaks/1", "leaks": list})
+	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.leaks/1", "leaks": list})
 }

@@ -2,21 +2,21 @@ package api
 
 import (
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/runs/compare"
-	"github.com/ttmon/ttmon/internal/unixhttp"
 	"github.com/ttmon/ttmon/internal/view/runwords"
 )
 
 // runsOf lists runs. Where /proc hides processes a user sees their own runs
 // only, and not by whom devices were shared.
-func (s pastCalls) runsOf(w unixhttp.Writer, r *unixhttp.Request) {
+func (s pastCalls) runsOf(w http.ResponseWriter, r *http.Request) {
 	q, err := runs.ParseQuery(r.URL.Query())
 	if err != nil {
-		fail(w, unixhttp.StatusBadRequest, "%v", err)
+		fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
 	v := s.viewpoint(r)
@@ -24,7 +24,7 @@ func (s pastCalls) runsOf(w unixhttp.Writer, r *unixhttp.Request) {
 	q.Visible, q.Show = func(uid int) bool { return !hides(uid) }, v.ofRun
 	list, more, err := s.Memory.Runs(q)
 	if err != nil {
-		fail(w, unixhttp.StatusInternalServerError, "%v", err)
+		fail(w, http.StatusInternalServerError, "%v", err)
 		return
 	}
 	out := runs.Answer{Schema: runs.Schema, Time: time.Now().UTC(), Runs: list, More: more}
@@ -45,7 +45,7 @@ func (s pastCalls) runsOf(w unixhttp.Writer, r *unixhttp.Request) {
 			runwords.PresentOne(&out.Runs[i])
 		}
 	}
-	answer(w, unixhttp.StatusOK, out)
+	answer(w, http.StatusOK, out)
 }
 
 // maxWhole is of how many runs that are named an answer says all.
@@ -53,7 +53,7 @@ const maxWhole = 4
 
 // addRunLines completes a run with its lines of code, as far as they are known and the
 // caller's.
-func (s *Server) addRunLines(r *unixhttp.Request, run *runs.Run) {
+func (s *Server) addRunLines(r *http.Request, run *runs.Run) {
 	why := runs.NotTraced
 	if !callerOf(r).owns(run.UID) {
 		why = runs.OtherUser
@@ -90,7 +90,7 @@ func present(list []runs.Run, hides func(uid int) bool) {
 
 // compareRuns says how a run (?run=) differs from another (?with=), or from the
 // usual ones of the same command.
-func (s pastCalls) compareRuns(w unixhttp.Writer, r *unixhttp.Request) {
+func (s pastCalls) compareRuns(w http.ResponseWriter, r *http.Request) {
 	v := s.viewpoint(r)
 	find := func(q runs.Query) ([]runs.Run, error) {
 		q.Visible = func(uid int) bool { return !v.hides(model.Value(uid)) }
@@ -102,11 +102,11 @@ func (s pastCalls) compareRuns(w unixhttp.Writer, r *unixhttp.Request) {
 		list, err := find(runs.Query{Names: []string{name}})
 		switch {
 		case name == "":
-			fail(w, unixhttp.StatusBadRequest, "%s: which run? For example r318", param)
+			fail(w, http.StatusBadRequest, "%s: which run? For example r318", param)
 		case err != nil:
-			fail(w, unixhttp.StatusInternalServerError, "%v", err)
+			fail(w, http.StatusInternalServerError, "%v", err)
 		case len(list) == 0:
-			fail(w, unixhttp.StatusNotFound, "%s: there is no run %s", param, name)
+			fail(w, http.StatusNotFound, "%s: there is no run %s", param, name)
 		default:
 			return &list[len(list)-1], true
 		}
@@ -129,7 +129,7 @@ func (s pastCalls) compareRuns(w unixhttp.Writer, r *unixhttp.Request) {
 	}
 	after, err2 := compare.NewSide(b.RunName(), *b)
 	if err = errors.Join(err, err2); err != nil {
-		fail(w, unixhttp.StatusNotFound, "%v", err)
+		fail(w, http.StatusNotFound, "%v", err)
 		return
 	}
 	s.addLines(r, before)
@@ -139,5 +139,5 @@ func (s pastCalls) compareRuns(w unixhttp.Writer, r *unixhttp.Request) {
 	}
 	c := compare.Compare(before, after)
 	runwords.Complete(c)
-	answer(w, unixhttp.StatusOK, c)
+	answer(w, http.StatusOK, c)
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"math"
+	"net/http"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -13,7 +14,6 @@ import (
 	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/stream"
-	"github.com/ttmon/ttmon/internal/unixhttp"
 )
 
 // What the API says of the daemon itself, as its clients read it.
@@ -28,7 +28,7 @@ type (
 // firstSnapshot is how long the first snapshot may take.
 const firstSnapshot = 10 * time.Second
 
-func (s *Server) health(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	h := Health{
 		Status: "ok", Problems: []Problem{}, Warnings: []Problem{}, Sources: []SourceHealth{},
 		Version: s.opt.Version, Uptime: time.Since(s.started).Round(time.Millisecond).Seconds(),
@@ -48,9 +48,9 @@ func (s *Server) health(w unixhttp.Writer, r *unixhttp.Request) {
 	if !callerOf(r).sees() {
 		hideLibraries(&h)
 	}
-	status := unixhttp.StatusOK
+	status := http.StatusOK
 	if len(h.Problems) > 0 {
-		h.Status, status = "late", unixhttp.StatusServiceUnavailable
+		h.Status, status = "late", http.StatusServiceUnavailable
 	}
 	answer(w, status, h)
 }
@@ -115,23 +115,23 @@ func hideLibraries(h *Health) {
 }
 
 // reload has the configuration read again.
-func (s *Server) reload(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) reload(w http.ResponseWriter, r *http.Request) {
 	if !callerOf(r).sees() {
-		fail(w, unixhttp.StatusForbidden, "only root and the user that ttmond runs as may have the configuration read again")
+		fail(w, http.StatusForbidden, "only root and the user that ttmond runs as may have the configuration read again")
 		return
 	}
 	said, err := s.opt.Reload()
 	if err != nil {
-		fail(w, unixhttp.StatusUnprocessableEntity, "the old configuration holds: %v", err)
+		fail(w, http.StatusUnprocessableEntity, "the old configuration holds: %v", err)
 		return
 	}
 	if said == nil {
 		said = []string{}
 	}
-	answer(w, unixhttp.StatusOK, map[string]any{"schema": "ttmon.reload/1", "changes": said})
+	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.reload/1", "changes": said})
 }
 
-func (s *Server) version(w unixhttp.Writer, _ *unixhttp.Request) {
+func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 	calls := []string{
 		"/v1/snapshot", "/v1/watch", "/v1/processes", "/v1/processes/PID/buffers", "/v1/processes/PID/blocks", "/v1/allocations", "/v1/programs", "/v1/leaks", "/v1/stale",
 		"/v1/dump", "/v1/dumps", "/v1/health", "/v1/version",
@@ -151,21 +151,21 @@ func (s *Server) version(w unixhttp.Writer, _ *unixhttp.Request) {
 	if s.opt.Past != nil {
 		calls = append(calls, s.opt.Past.calls...)
 	}
-	answer(w, unixhttp.StatusOK, map[string]any{
+	answer(w, http.StatusOK, map[string]any{
 		"name": s.opt.Name, "version": s.opt.Version, "api": []string{"v1"},
 		"calls": append(calls, s.opt.Beside...), "recording": s.opt.Recording, "page": s.address(),
 	})
 }
 
 // dump answers with everything live, as text.
-func (s *Server) dump(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) dump(w http.ResponseWriter, r *http.Request) {
 	kind := r.URL.Query().Get("kind")
 	switch kind {
 	case "":
 		kind = "remaining"
 	case "remaining", "kernels":
 	default:
-		fail(w, unixhttp.StatusBadRequest, "kind: %q is neither remaining nor kernels", kind)
+		fail(w, http.StatusBadRequest, "kind: %q is neither remaining nor kernels", kind)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -173,12 +173,12 @@ func (s *Server) dump(w unixhttp.Writer, r *unixhttp.Request) {
 }
 
 // dumps lists the dumps that clients of the caller asked for; root sees all.
-func (s *Server) dumps(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) dumps(w http.ResponseWriter, r *http.Request) {
 	list := []Dump{}
 	for _, d := range s.opt.Dumps() {
 		if callerOf(r).owns(d.UID) {
 			list = append(list, d)
 		}
 	}
-	answer(w, unixhttp.StatusOK, map[string]any{"schema": "ttmon.dumps/1", "dumps": list})
+	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.dumps/1", "dumps": list})
 }

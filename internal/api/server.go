@@ -10,6 +10,7 @@ import (
 	"iter"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 
@@ -17,7 +18,6 @@ import (
 
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/unixhttp"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
@@ -147,31 +147,45 @@ func New(o Options) *Server {
 
 // Serve answers on l until ctx is done. It closes l.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	web := unixhttp.Server{
-		Handler:      s.onBehalf(s.handler()),
-		HeadTimeout:  s.opt.ReadTimeout / 2,
-		BodyTimeout:  s.opt.ReadTimeout,
-		WriteTimeout: largeTimeout, // calls set their own
-		IdleTimeout:  idleTimeout,
-		Grace:        500 * time.Millisecond,
-		Log:          s.log,
+	web := &http.Server{
+		Handler:           s.onBehalf(s.handler()),
+		ReadHeaderTimeout: s.opt.ReadTimeout / 2,
+		ReadTimeout:       s.opt.ReadTimeout,
+		WriteTimeout:      largeTimeout, // calls set their own
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHead,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelError), // handlers that panicked
+		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, callerKey{}, identify(c))
+			return context.WithValue(ctx, callerKey{}, c.(*limitedConn).who)
 		},
 	}
-	if err := web.Serve(ctx, limitListener{l, s.budgets.connections}); err != nil {
-		return fmt.Errorf("serving the API: %w", err)
+	var stopped sync.WaitGroup
+	stopped.Add(1)
+	stop := context.AfterFunc(ctx, func() {
+		defer stopped.Done()
+		brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
+		_ = web.Shutdown(brief) // what takes longer is closed below
+	})
+	err := web.Serve(limitListener{l, s.budgets.connections})
+	if !stop() {
+		stopped.Wait()
 	}
-	return nil
+	_ = web.Close()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("serving the API: %w", err)
 }
+
+// grace is how long answers may take to end once the server stops.
+const grace = 500 * time.Millisecond
 
 type callerKey struct{}
 
 // identify asks the kernel who is at the other end.
 func identify(c net.Conn) (who caller) {
-	if l, ok := c.(*limitedConn); ok {
-		c = l.UnixConn
-	}
 	conn, ok := c.(*net.UnixConn)
 	if !ok {
 		return who
@@ -192,7 +206,7 @@ func identify(c net.Conn) (who caller) {
 }
 
 // callerOf returns the caller of a request.
-func callerOf(r *unixhttp.Request) caller {
+func callerOf(r *http.Request) caller {
 	return callerIn(r.Context())
 }
 
@@ -205,7 +219,7 @@ func callerIn(ctx context.Context) caller {
 // not known.
 func UserOf(ctx context.Context) int { return callerIn(ctx).user() }
 
-func (s *Server) viewpoint(r *unixhttp.Request) viewpoint {
+func (s *Server) viewpoint(r *http.Request) viewpoint {
 	who := callerOf(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,8 +233,8 @@ func (s *Server) viewpoint(r *unixhttp.Request) viewpoint {
 // hardly ever change.
 const hidingAge = 2 * time.Second
 
-func (s *Server) handler() unixhttp.Handler {
-	mux := new(unixhttp.Mux)
+func (s *Server) handler() http.Handler {
+	mux := new(http.ServeMux)
 	mux.HandleFunc("GET /v1/snapshot", s.snapshot)
 	mux.HandleFunc("GET /v1/watch", s.watch)
 	mux.HandleFunc("GET /v1/processes", s.processes)
@@ -266,30 +280,30 @@ func (s *Server) handler() unixhttp.Handler {
 		mux.HandleFunc("GET /v1/stream", s.stream)
 	}
 	s.handlePast(mux)
-	mux.HandleFunc("/", func(w unixhttp.Writer, r *unixhttp.Request) {
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != "GET" && r.Method != "HEAD" {
-			fail(w, unixhttp.StatusMethodNotAllowed, "%s takes no %s; see /v1/version", r.URL.Path, r.Method)
+			fail(w, http.StatusMethodNotAllowed, "%s takes no %s; see /v1/version", r.URL.Path, r.Method)
 			return
 		}
-		fail(w, unixhttp.StatusNotFound, "there is no %s; see /v1/version", r.URL.Path)
+		fail(w, http.StatusNotFound, "there is no %s; see /v1/version", r.URL.Path)
 	})
 	heavy := s.limited(mux)
-	return s.handedOn(unixhttp.HandlerFunc(func(w unixhttp.Writer, r *unixhttp.Request) {
+	return bounded(s.handedOn(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !light(r) {
-			heavy.Serve(w, r)
+			heavy.ServeHTTP(w, r)
 			return
 		}
-		mux.Serve(&timed{Writer: w, limit: writeTimeout}, r)
-	}))
+		mux.ServeHTTP(&timed{ResponseWriter: w, limit: writeTimeout}, r)
+	})))
 }
 
 // fail answers with an error.
-func fail(w unixhttp.Writer, status int, format string, args ...any) {
+func fail(w http.ResponseWriter, status int, format string, args ...any) {
 	answer(w, status, map[string]string{"error": fmt.Sprintf(format, args...)})
 }
 
 // answer writes a JSON document.
-func answer(w unixhttp.Writer, status int, v any) {
+func answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
@@ -304,7 +318,7 @@ func answer(w unixhttp.Writer, status int, v any) {
 
 // answerList writes a JSON document with a list in it, item by item, so that
 // there is never more of it in memory than a few. head is an object.
-func answerList[T any](w unixhttp.Writer, head map[string]any, name string, items iter.Seq[T]) {
+func answerList[T any](w http.ResponseWriter, head map[string]any, name string, items iter.Seq[T]) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	b := bufio.NewWriterSize(w, 32<<10)

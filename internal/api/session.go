@@ -6,6 +6,8 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/user"
 	"strconv"
@@ -13,7 +15,6 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/budget"
-	"github.com/ttmon/ttmon/internal/unixhttp"
 )
 
 // A browser comes over TCP, where the kernel does not tell who it is. So a
@@ -67,10 +68,10 @@ func put(m *map[string]session, s session, most int, now time.Time) (secret stri
 }
 
 // ticket gives a caller whom the kernel knows a ticket for the page.
-func (s *Server) ticket(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) ticket(w http.ResponseWriter, r *http.Request) {
 	who := callerOf(r)
 	if !who.exists || who.remote {
-		fail(w, unixhttp.StatusForbidden, "a ticket is given to users of this host: ttmon web")
+		fail(w, http.StatusForbidden, "a ticket is given to users of this host: ttmon web")
 		return
 	}
 	now := time.Now()
@@ -78,10 +79,10 @@ func (s *Server) ticket(w unixhttp.Writer, r *unixhttp.Request) {
 	secret, ok := put(&s.sessions.tickets, session{who, now.Add(ticketLife)}, maxTickets, now)
 	s.sessions.mu.Unlock()
 	if !ok {
-		fail(w, unixhttp.StatusTooManyRequests, "you have %d unused tickets; they expire within %v", maxTickets, ticketLife)
+		fail(w, http.StatusTooManyRequests, "you have %d unused tickets; they expire within %v", maxTickets, ticketLife)
 		return
 	}
-	answer(w, unixhttp.StatusOK, map[string]any{"schema": "ttmon.ticket/1", "ticket": secret, "address": s.address(), "expires_s": ticketLife.Seconds()})
+	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.ticket/1", "ticket": secret, "address": s.address(), "expires_s": ticketLife.Seconds()})
 }
 
 // address is where the page is served; empty: nowhere, or by another program.
@@ -93,11 +94,11 @@ func (s *Server) address() string {
 }
 
 // session gives a session for a ticket, once.
-func (s *Server) session(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	var given struct{ Ticket string }
 	err := json.NewDecoder(io.LimitReader(r.Body, maxSessionInput)).Decode(&given)
 	if err != nil {
-		fail(w, unixhttp.StatusBadRequest, `a session takes {"ticket": "…"}`)
+		fail(w, http.StatusBadRequest, `a session takes {"ticket": "…"}`)
 		return
 	}
 	if refusedInClear(w, r) {
@@ -121,29 +122,31 @@ func (s *Server) session(w unixhttp.Writer, r *unixhttp.Request) {
 	s.sessions.mu.Unlock()
 	switch {
 	case !ok:
-		fail(w, unixhttp.StatusForbidden, "this ticket is unknown, was used before, or has expired (it is valid for %v): ttmon web prints another", ticketLife)
+		fail(w, http.StatusForbidden, "this ticket is unknown, was used before, or has expired (it is valid for %v): ttmon web prints another", ticketLife)
 		return
 	case !room:
-		fail(w, unixhttp.StatusTooManyRequests, "too many sessions: a user has up to %d, all together %d; sign out of one, or wait until one ends (after %v)", maxSessions, maxAllSessions-rootsSessions, sessionLife)
+		fail(w, http.StatusTooManyRequests, "too many sessions: a user has up to %d, all together %d; sign out of one, or wait until one ends (after %v)", maxSessions, maxAllSessions-rootsSessions, sessionLife)
 		return
 	}
-	answer(w, unixhttp.StatusOK, map[string]any{"schema": "ttmon.session/1", "session": secret})
+	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.session/1", "session": secret})
 }
 
 // endSession ends the session that the call is made with.
-func (s *Server) endSession(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) endSession(w http.ResponseWriter, r *http.Request) {
 	s.sessions.mu.Lock()
 	delete(s.sessions.live, r.Header.Get(SessionHeader))
 	s.sessions.mu.Unlock()
-	answer(w, unixhttp.StatusOK, map[string]any{"schema": "ttmon.session/1", "session": nil})
+	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.session/1", "session": nil})
 }
 
 // refusedInClear refuses a ticket or session that crossed a network unencrypted.
-func refusedInClear(w unixhttp.Writer, r *unixhttp.Request) bool {
-	if r.InClear {
-		fail(w, unixhttp.StatusForbidden, "a session would cross the network in the clear: serve the page with TLS (listen.web_config)")
+func refusedInClear(w http.ResponseWriter, r *http.Request) bool {
+	at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	inClear := r.TLS == nil && ok && !at.IP.IsLoopback()
+	if inClear {
+		fail(w, http.StatusForbidden, "a session would cross the network in the clear: serve the page with TLS (listen.web_config)")
 	}
-	return r.InClear
+	return inClear
 }
 
 // known returns the user of a session; without one the caller is unknown.
@@ -157,7 +160,7 @@ func (s *sessions) known(secret string) caller {
 }
 
 // me answers who the viewer is, and what it may see.
-func (s *Server) me(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 	who, v := callerOf(r), s.viewpoint(r)
 	out := map[string]any{"schema": "ttmon.me/1", "uid": nil, "user": nil, "sees": "all", "hiding": v.level}
 	if who.exists {
@@ -179,24 +182,24 @@ func (s *Server) me(w unixhttp.Writer, r *unixhttp.Request) {
 		out["sees"] = "public"
 		out["text"] = "You see what any user of this host sees. For the blocks of your own processes open the address that ttmon web prints."
 	}
-	answer(w, unixhttp.StatusOK, out)
+	answer(w, http.StatusOK, out)
 }
 
 // Handler answers calls of the API that come over TCP. There only a session
 // identifies the caller; nothing can be changed there.
-func (s *Server) Handler() unixhttp.Handler {
+func (s *Server) Handler() http.Handler {
 	h := s.handler()
-	return unixhttp.HandlerFunc(func(w unixhttp.Writer, r *unixhttp.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == "POST" && r.URL.Path == "/v1/reload" {
-			fail(w, unixhttp.StatusForbidden, "nothing can be changed over TCP: use the socket")
+			fail(w, http.StatusForbidden, "nothing can be changed over TCP: use the socket")
 			return
 		}
-		h.Serve(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, s.holder(r))))
+		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, s.holder(r))))
 	})
 }
 
 // holder returns the user of a request's session; without one the caller is unknown.
-func (s *Server) holder(r *unixhttp.Request) caller {
+func (s *Server) holder(r *http.Request) caller {
 	secret := r.Header.Get(SessionHeader)
 	if s.opt.Upstream != nil {
 		if up := s.opt.Upstream(); up != nil {
@@ -209,15 +212,15 @@ func (s *Server) holder(r *unixhttp.Request) caller {
 // onBehalf answers calls of the Unix socket that carry a session for whom it
 // belongs to: a ttmon-server asks for its viewers so. With an invalid session
 // the caller is unknown, also where the connecting user is known.
-func (s *Server) onBehalf(h unixhttp.Handler) unixhttp.Handler {
-	return unixhttp.HandlerFunc(func(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) onBehalf(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, given := r.Header[SessionHeader]; given {
 			if r.Method == "POST" && r.URL.Path == "/v1/reload" {
-				fail(w, unixhttp.StatusForbidden, "nothing can be changed with a session: use the socket")
+				fail(w, http.StatusForbidden, "nothing can be changed with a session: use the socket")
 				return
 			}
 			r = r.WithContext(context.WithValue(r.Context(), callerKey{}, s.holder(r)))
 		}
-		h.Serve(w, r)
+		h.ServeHTTP(w, r)
 	})
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/unixhttp/nethttp"
 )
 
 // overTCP serves an API without anybody telling who asks.
@@ -25,7 +24,7 @@ func overTCP(t *testing.T, change func(*Options)) (s *Server, url string) {
 		change(&o)
 	}
 	s = New(o)
-	web := httptest.NewServer(nethttp.Handler(s.Handler()))
+	web := httptest.NewServer(s.Handler())
 	t.Cleanup(web.Close)
 	return s, web.URL
 }

@@ -1,20 +1,20 @@
 package api
 
 import (
+	"net/http"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/unixhttp"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // stale lists what dead processes left in accounting regions, for those who
 // may not read the regions themselves.
-func (s *Server) stale(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) stale(w http.ResponseWriter, r *http.Request) {
 	v := s.viewpoint(r)
 	list, ok := s.opt.Stale()
 	if !ok {
-		fail(w, unixhttp.StatusServiceUnavailable, "the accounting regions cannot be read yet")
+		fail(w, http.StatusServiceUnavailable, "the accounting regions cannot be read yet")
 		return
 	}
 	out := wire.Stale{Time: time.Now().UTC()}

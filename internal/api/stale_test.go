@@ -8,7 +8,6 @@ import (
 
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/unixhttp/nethttp"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
@@ -39,7 +38,7 @@ func TestStale(t *testing.T) {
 			r := httptest.NewRequest(http.MethodGet, "/v1/stale", nil)
 			r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{uid: c.uid, exists: true}))
 			w := httptest.NewRecorder()
-			nethttp.Handler(s.handler()).ServeHTTP(w, r)
+			s.handler().ServeHTTP(w, r)
 			got, err := wire.DecodeStale(w.Body.Bytes())
 			if err != nil || len(got.Regions) != 1 {
 				t.Fatalf("%v: %s", err, w.Body)
@@ -55,7 +54,7 @@ func TestStale(t *testing.T) {
 	}
 	s := New(Options{Feed: new(Feed), Ledger: ledger.New(ledger.Options{}), Stale: func() ([]model.Leftover, bool) { return nil, false }})
 	w := httptest.NewRecorder()
-	nethttp.Handler(s.handler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/stale", nil))
+	s.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/stale", nil))
 	if w.Code != http.StatusServiceUnavailable {
 		t.Errorf("before anybody looked: %d %s", w.Code, w.Body)
 	}

@@ -2,13 +2,13 @@ package api
 
 import (
 	"context"
+	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/stream"
 	"github.com/ttmon/ttmon/internal/stream/backlog"
-	"github.com/ttmon/ttmon/internal/unixhttp"
 )
 
 // Stream is what followers get beside the snapshots.
@@ -26,7 +26,7 @@ const maxStreamEvents = 500
 // follower is one that reads the stream.
 type follower struct {
 	s        *Server
-	w        unixhttp.Writer
+	w        http.ResponseWriter
 	view     viewpoint
 	log      *backlog.Events
 	after    uint64 // the last event that was sent
@@ -37,23 +37,23 @@ type follower struct {
 // stream sends snapshots and events until the follower leaves. One that reads
 // slowly misses snapshots, never events; one that does not read is dropped, and
 // resumes.
-func (s *Server) stream(w unixhttp.Writer, r *unixhttp.Request) {
+func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	v := r.URL.Query()
 	after, only := uint64(0), v.Get(stream.ParamOnly)
 	var err error
 	if text := v.Get(stream.ParamAfter); text != "" {
 		if after, err = strconv.ParseUint(text, 10, 63); err != nil {
-			fail(w, unixhttp.StatusBadRequest, "after: %q is not the number of an event", text)
+			fail(w, http.StatusBadRequest, "after: %q is not the number of an event", text)
 			return
 		}
 	}
 	if only != "" && only != stream.OnlyEvents && only != stream.OnlySnapshots {
-		fail(w, unixhttp.StatusBadRequest, "only: %q is neither events nor snapshots", only)
+		fail(w, http.StatusBadRequest, "only: %q is neither events nor snapshots", only)
 		return
 	}
 	log := s.awaitBacklog(r.Context())
 	if log == nil {
-		fail(w, unixhttp.StatusServiceUnavailable, "the event backlog is being opened; try again")
+		fail(w, http.StatusServiceUnavailable, "the event backlog is being opened; try again")
 		return
 	}
 	if v.Get(stream.ParamLog) != log.Name || after > log.Last() {
@@ -150,13 +150,14 @@ func (f *follower) sendEvents() bool {
 func visibleTo(e *eventlog.Event, v viewpoint) bool { return v.level == 0 || !e.Process }
 
 func (f *follower) send(parts ...[]byte) bool {
-	_ = f.w.SetWriteDeadline(time.Now().Add(writeTimeout))
+	out := http.NewResponseController(f.w)
+	_ = out.SetWriteDeadline(time.Now().Add(writeTimeout))
 	for _, b := range parts {
 		if _, err := f.w.Write(b); err != nil {
 			return false
 		}
 	}
-	return f.w.Flush() == nil
+	return out.Flush() == nil
 }
 
 // frames are the frames of the state and of the snapshot: all up to its body, and

@@ -1,9 +1,8 @@
 package api
 
 import (
+	"net/http"
 	"time"
-
-	"github.com/ttmon/ttmon/internal/unixhttp"
 )
 
 // timed gives a client its time to take an answer from when the answer begins.
@@ -11,7 +10,7 @@ import (
 // hardly ever run, the time would be over before there is anything to read, and
 // no client would ever get an answer.
 type timed struct {
-	unixhttp.Writer
+	http.ResponseWriter
 	limit time.Duration
 	begun bool
 }
@@ -19,16 +18,19 @@ type timed struct {
 func (t *timed) begin() {
 	if !t.begun {
 		t.begun = true
-		_ = t.SetWriteDeadline(time.Now().Add(t.limit))
+		_ = http.NewResponseController(t.ResponseWriter).SetWriteDeadline(time.Now().Add(t.limit))
 	}
 }
 
 func (t *timed) WriteHeader(status int) {
 	t.begin()
-	t.Writer.WriteHeader(status)
+	t.ResponseWriter.WriteHeader(status)
 }
 
 func (t *timed) Write(b []byte) (int, error) {
 	t.begin()
-	return t.Writer.Write(b)
+	return t.ResponseWriter.Write(b)
 }
+
+// Unwrap lets an http.ResponseController reach the connection.
+func (t *timed) Unwrap() http.ResponseWriter { return t.ResponseWriter }

@@ -6,22 +6,19 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
-
-	"github.com/ttmon/ttmon/internal/unixhttp"
-	"github.com/ttmon/ttmon/internal/unixhttp/nethttp"
 )
 
 // An answer that took longer to make than a client has to take it is taken all
 // the same.
 func TestTimeBeginsWithTheAnswer(t *testing.T) {
 	for _, own := range []bool{true, false} {
-		web := httptest.NewUnstartedServer(nethttp.Handler(unixhttp.HandlerFunc(func(w unixhttp.Writer, _ *unixhttp.Request) {
+		web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			time.Sleep(50 * time.Millisecond) // the time of the server's own is over
 			if own {
-				w = &timed{Writer: w, limit: time.Minute}
+				w = &timed{ResponseWriter: w, limit: time.Minute}
 			}
 			_, _ = io.WriteString(w, "late")
-		})))
+		}))
 		web.Config.WriteTimeout = time.Millisecond
 		web.Start()
 		r, err := http.Get(web.URL)

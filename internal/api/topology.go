@@ -1,12 +1,12 @@
 package api
 
 import (
+	"net/http"
 	"sync"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/mesh"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/unixhttp"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
@@ -31,10 +31,10 @@ func (t *topologies) get(find func(*model.Snapshot) *model.Topology, s *model.Sn
 }
 
 // topology answers with how the devices hang together.
-func (s *Server) topology(w unixhttp.Writer, _ *unixhttp.Request) {
+func (s *Server) topology(w http.ResponseWriter, _ *http.Request) {
 	snap := s.opt.Feed.Latest()
 	if snap == nil {
-		fail(w, unixhttp.StatusServiceUnavailable, "there is no snapshot yet; try again")
+		fail(w, http.StatusServiceUnavailable, "there is no snapshot yet; try again")
 		return
 	}
 	top := s.topologies.get(s.opt.Topology, snap)

@@ -2,10 +2,9 @@ package api
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"time"
-
-	"github.com/ttmon/ttmon/internal/unixhttp"
 )
 
 // A ttmon-server answers for a ttmond: what it remembers it answers itself, what
@@ -15,7 +14,7 @@ import (
 
 // Upstream is the ttmond that a server follows.
 type Upstream interface {
-	unixhttp.Handler // answers the calls that are ttmond's
+	http.Handler // answers the calls that are ttmond's
 	// Viewer returns the user of a session; false: it is not valid.
 	Viewer(ctx context.Context, session string) (Viewer, bool)
 }
@@ -34,35 +33,35 @@ var live = []string{
 }
 
 // handedOn answers what ttmond has to answer, and the rest by h.
-func (s *Server) handedOn(h unixhttp.Handler) unixhttp.Handler {
+func (s *Server) handedOn(h http.Handler) http.Handler {
 	if s.opt.Upstream == nil {
 		return h
 	}
-	theirs := new(unixhttp.Mux)
-	forward := unixhttp.HandlerFunc(func(w unixhttp.Writer, r *unixhttp.Request) {
+	theirs := new(http.ServeMux)
+	forward := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v1/session" && refusedInClear(w, r) {
 			return
 		}
 		if r.Method == "DELETE" {
 			s.viewers.forget(r.Header.Get(SessionHeader))
 		}
-		s.opt.Upstream().Serve(w, r)
+		s.opt.Upstream().ServeHTTP(w, r)
 	})
 	for _, call := range live {
 		theirs.Handle(call, forward)
 	}
-	theirs.HandleFunc("POST /v1/ticket", func(w unixhttp.Writer, _ *unixhttp.Request) {
-		fail(w, unixhttp.StatusForbidden, "tickets are made by ttmond, for the user who asks on its socket: ttmon web")
+	theirs.HandleFunc("POST /v1/ticket", func(w http.ResponseWriter, _ *http.Request) {
+		fail(w, http.StatusForbidden, "tickets are made by ttmond, for the user who asks on its socket: ttmon web")
 	})
 	theirs.Handle("/", h)
-	return unixhttp.HandlerFunc(func(w unixhttp.Writer, r *unixhttp.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case s.opt.Upstream() == nil:
-			h.Serve(w, r)
+			h.ServeHTTP(w, r)
 		case callerOf(r).decided && callerOf(r).level > 0 && (r.URL.Path == "/v1/snapshot" || r.URL.Path == "/v1/watch"):
 			forward(w, r) // what the viewer may see, and we may not
 		default:
-			theirs.Serve(w, r)
+			theirs.ServeHTTP(w, r)
 		}
 	})
 }

@@ -91,7 +91,6 @@ func TestTTMonIsLight(t *testing.T) {
 		module + "internal/ledger":         "the daemon's",
 		module + "internal/view/web":       "the daemon's",
 		module + "internal/view/prom":      "the daemon's",
-		"net/http":                         "it costs a third of a millisecond at start; the client of the daemon speaks its few lines of HTTP itself",
 		"github.com/BurntSushi/toml":       "slow to initialise",
 		"github.com/mattn/go-runewidth":    "slow to initialise",
 		"github.com/spf13/cobra/doc":       "documentation is made by a test",

@@ -10,7 +10,6 @@ import (
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/promapi"
-	"github.com/ttmon/ttmon/internal/unixhttp/nethttp"
 	"github.com/ttmon/ttmon/internal/version"
 	"github.com/ttmon/ttmon/internal/view/prom"
 )
@@ -44,7 +43,7 @@ func (s *Server) past() *api.Past {
 		m.Alerts = s.apiAlerts
 		o.Rules, o.Alerts = s.alerts.PrometheusRules, s.alerts.PrometheusAlerts
 	}
-	m.Prometheus = nethttp.Below(promapi.New(o))
+	m.Prometheus = promapi.New(o)
 	return m.Calls()
 }
 

@@ -17,7 +17,6 @@ import (
 	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/fleet"
 	"github.com/ttmon/ttmon/internal/httpguard"
-	"github.com/ttmon/ttmon/internal/unixhttp/nethttp"
 	"github.com/ttmon/ttmon/internal/version"
 	page "github.com/ttmon/ttmon/internal/view/web"
 )
@@ -105,8 +104,8 @@ func ServeFleet(ctx context.Context, c *Config, out io.Writer, log *slog.Logger)
 	mux.Handle("GET /api/v1/fleet", fleet)
 	mux.Handle("GET /api/v1/fleet/cells", fleet)
 	mux.Handle("GET /api/v1/fleet/links", fleet)
-	mux.Handle("GET /api/v1/metrics", http.StripPrefix("/api", nethttp.Handler(api.Static())))
-	mux.Handle("GET /api/v1/words", http.StripPrefix("/api", nethttp.Handler(api.Static())))
+	mux.Handle("GET /api/v1/metrics", http.StripPrefix("/api", api.Static()))
+	mux.Handle("GET /api/v1/words", http.StripPrefix("/api", api.Static()))
 	mux.HandleFunc("GET /api/v1/version", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]any{"name": "ttmon-server fleet", "version": version.Version, "api": []string{"v1"}, "calls": []string{"/v1/fleet", "/v1/fleet/cells", "/v1/fleet/links", "/v1/metrics", "/v1/words"}})
 	})

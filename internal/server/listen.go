@@ -17,7 +17,6 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 
 	"github.com/ttmon/ttmon/internal/httpguard"
-	"github.com/ttmon/ttmon/internal/unixhttp/nethttp"
 	"github.com/ttmon/ttmon/internal/view/prom"
 	page "github.com/ttmon/ttmon/internal/view/web"
 )
@@ -148,7 +147,7 @@ func (s *Server) routes() http.Handler {
 		_, _ = w.Write([]byte("ttmon-server is ready\n"))
 	})
 	mux.HandleFunc("GET /sd", s.serviceDiscovery)
-	api := nethttp.Handler(s.api.Handler())
+	api := s.api.Handler()
 	mux.Handle("/api/v1/", http.StripPrefix("/api", api))
 	mux.Handle("/prometheus/", api)
 	fleet := http.StripPrefix("/api", s.cfg.Fleet.handler())

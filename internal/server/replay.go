@@ -23,7 +23,6 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/recording"
-	"github.com/ttmon/ttmon/internal/unixhttp/nethttp"
 	"github.com/ttmon/ttmon/internal/version"
 	page "github.com/ttmon/ttmon/internal/view/web"
 	"github.com/ttmon/ttmon/internal/wire"
@@ -195,7 +194,7 @@ func (r *replayed) routes() http.Handler {
 		}.Calls(),
 	})
 	mux := http.NewServeMux()
-	mux.Handle("/api/v1/", http.StripPrefix("/api", nethttp.Handler(server.Handler())))
+	mux.Handle("/api/v1/", http.StripPrefix("/api", server.Handler()))
 	mux.Handle("/", page.Handler())
 	return mux
 }

@@ -1,21 +1,18 @@
 // Package client asks a ttmond over its Unix socket.
 //
 // It is a source of snapshots for ttmon, next to reading the host directly.
-// It speaks the few lines of HTTP that are needed itself: net/http would
-// cost every start of ttmon more than the question does.
 package client
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"path/filepath"
 	"strconv"
 	"syscall"
-	"time"
 
 	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/blocks"
@@ -51,26 +48,20 @@ func ServerPaths(daemon, runtimeDir string) []string {
 }
 
 // Client talks to one ttmond. It keeps its connection and makes a new one
-// when the daemon has been restarted. It is not safe for concurrent use.
+// when the daemon has been restarted.
 type Client struct {
 	path string
-	conn net.Conn
-	in   *bufio.Reader
+	http *http.Transport
 }
 
 // New returns a client of the ttmond at a socket. It does not connect yet.
-func New(path string) *Client { return &Client{path: path} }
+func New(path string) *Client { return &Client{path: path, http: transport(path)} }
 
 // Path is the socket.
 func (c *Client) Path() string { return c.path }
 
 // Close ends the connection.
-func (c *Client) Close() {
-	if c.conn != nil {
-		c.conn.Close()
-		c.conn = nil
-	}
-}
+func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Snapshot asks for the latest snapshot.
 func (c *Client) Snapshot(ctx context.Context) (*model.Snapshot, error) {
@@ -130,14 +121,9 @@ func (c *Client) Blocks(ctx context.Context, pid int) (*blocks.Process, []runrep
 	return answer.Process, answer.Sites, nil
 }
 
-// get sends a request, and again on a new connection if the old one was closed by
-// a restart of the daemon.
+// get sends a request.
 func (c *Client) get(ctx context.Context, target string) ([]byte, error) {
-	kept := c.conn != nil
-	status, body, err := c.ask(ctx, "GET", target)
-	if err != nil && kept && ctx.Err() == nil {
-		status, body, err = c.ask(ctx, "GET", target)
-	}
+	status, body, err := c.ask(ctx, http.MethodGet, target)
 	switch {
 	case err != nil:
 		return nil, c.failed(err)
@@ -184,48 +170,17 @@ func reason(body []byte) string {
 	return strconv.Quote(string(body[:min(len(body), 80)]))
 }
 
-// dial connects. Where many wait to be accepted, it waits with them.
-func dial(ctx context.Context, path string) (net.Conn, error) {
-	var d net.Dialer
-	for {
-		c, err := d.DialContext(ctx, "unix", path)
-		if !errors.Is(err, syscall.EAGAIN) {
-			return c, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, err
-		case <-time.After(2 * time.Millisecond):
-		}
-	}
-}
-
+// ask sends a request, and again on a new connection if the old one was closed by a
+// restart of the daemon.
 func (c *Client) ask(ctx context.Context, method, target string) (status int, body []byte, err error) {
-	if c.conn == nil {
-		if c.conn, err = dial(ctx, c.path); err != nil {
-			c.conn = nil
-			return 0, nil, err
-		}
-		c.in = bufio.NewReaderSize(c.conn, 64<<10)
-	}
-	defer func() {
-		if err != nil {
-			c.Close()
-		}
-	}()
-	deadline, _ := ctx.Deadline() // the zero time is none
-	if err := c.conn.SetDeadline(deadline); err != nil {
+	r, err := http.NewRequestWithContext(ctx, method, "http://ttmond"+target, http.NoBody)
+	if err != nil {
 		return 0, nil, err
 	}
-	conn := c.conn // a late cancellation must not find it gone
-	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
-	if _, err := c.conn.Write([]byte(method + " " + target + " HTTP/1.1\r\nHost: ttmond\r\nContent-Length: 0\r\n\r\n")); err != nil {
+	answer, err := c.http.RoundTrip(r)
+	if err != nil {
 		return 0, nil, err
 	}
-	r, err := readResponse(c.in)
-	if err == nil && r.last {
-		c.Close()
-	}
-	return r.status, r.body, err
+	body, err = readBody(answer)
+	return answer.StatusCode, body, err
 }

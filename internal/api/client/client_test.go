@@ -1,8 +1,6 @@
 package client
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -162,20 +160,6 @@ func TestBuffers(t *testing.T) {
 	if diff := cmp.Diff([]apitype.Buffer{{Kind: "buffer", Device: 2, Index: &index, Chip: "R", Pool: "dram", ID: &id, Size: 1024, Born: born, Age: 1}}, got); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}
-}
-
-// FuzzResponse: whatever is at the other end, we answer or say why not.
-func FuzzResponse(f *testing.F) {
-	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"))
-	f.Add([]byte("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"))
-	f.Add([]byte("HTTP/1.1 503 no\r\n\r\n"))
-	f.Add([]byte("SSH-2.0-OpenSSH\r\n"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := readResponse(bufio.NewReaderSize(bytes.NewReader(b), 4096))
-		if err == nil && (r.status < 100 || len(r.body) > len(b)) {
-			t.Errorf("status %d and %d bytes of body out of %d bytes", r.status, len(r.body), len(b))
-		}
-	})
 }
 
 // Points get the bounds of their companions, and are no better than unsure

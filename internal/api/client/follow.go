@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
+	"net/http"
+	"os"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks/changes"
@@ -53,58 +53,44 @@ func (p Programs) Next() (m launches.Message, err error) {
 	return launches.Parse(line)
 }
 
-// lines is a connection over which a daemon sends lines.
+// lines is an answer that a daemon sends line by line.
 type lines struct {
-	conn net.Conn
-	in   *bufio.Reader
-	stop func() bool
+	in     *bufio.Reader
+	cancel context.CancelCauseFunc
 }
 
 // maxLine bounds a line: one line holds all blocks of a process, which may be a million.
 const maxLine = maxBody
 
+// beginTimeout is how long a daemon may take to begin to send.
+const beginTimeout = 5 * time.Second
+
 func followLines(ctx context.Context, path, target string) (*lines, error) {
-	brief, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	conn, err := dial(brief, path)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer time.AfterFunc(beginTimeout, func() { cancel(os.ErrDeadlineExceeded) }).Stop()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://ttmond"+target, http.NoBody)
+	if err != nil {
+		cancel(err)
+		return nil, err
+	}
+	t := transport(path)
+	t.DisableKeepAlives = true
+	answer, err := t.RoundTrip(r)
+	if err == nil && answer.StatusCode == http.StatusOK {
+		return &lines{bufio.NewReaderSize(answer.Body, 64<<10), cancel}, nil
+	}
+	defer cancel(nil)
 	if err != nil {
 		return nil, err
 	}
-	c := &lines{conn: conn, in: bufio.NewReaderSize(conn, 64<<10)}
-	c.stop = context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
-	if err := c.begin(ctx, target); err != nil {
-		c.Close()
-		return nil, err
-	}
-	return c, nil
-}
-
-func (c *lines) begin(ctx context.Context, target string) error {
-	if err := c.conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
-		return err
-	}
-	if _, err := io.WriteString(c.conn, "GET "+target+" HTTP/1.1\r\nHost: ttmond\r\n\r\n"); err != nil {
-		return err
-	}
-	h, err := readHead(c.in)
+	body, err := readBody(answer)
 	switch {
 	case err != nil:
-		return err
-	case h.status != 200:
-		body := make([]byte, min(max(h.length, 0), 4<<10))
-		n, _ := io.ReadFull(c.in, body)
-		if h.status == 404 {
-			return fmt.Errorf("%w: %s", ErrNotFound, reason(body[:n]))
-		}
-		return fmt.Errorf("HTTP status %d: %s", h.status, reason(body[:n]))
-	case !h.chunked:
-		return errors.New("the response is not chunked")
+		return nil, err
+	case answer.StatusCode == http.StatusNotFound:
+		return nil, fmt.Errorf("%w: %s", ErrNotFound, reason(body))
 	}
-	c.in = bufio.NewReaderSize(&pieces{in: c.in}, 64<<10)
-	if err := c.conn.SetDeadline(time.Time{}); err != nil {
-		return err
-	}
-	return ctx.Err() // that came meanwhile, and whose deadline is gone
+	return nil, fmt.Errorf("HTTP status %d: %s", answer.StatusCode, reason(body))
 }
 
 // next waits for a line.
@@ -124,7 +110,4 @@ func (c *lines) next() (line []byte, err error) {
 }
 
 // Close ends it.
-func (c *lines) Close() {
-	c.stop()
-	c.conn.Close()
-}
+func (c *lines) Close() { c.cancel(nil) }

@@ -1,16 +1,12 @@
 package client
 
 import (
-	"bufio"
 	"context"
-	"crypto/tls"
-	"encoding/base64"
 	"fmt"
-	"net"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Prometheus asks an engine that speaks Prometheus's API, over HTTP or HTTPS:
@@ -73,36 +69,22 @@ func (p *Prometheus) HostLabel(ctx context.Context) (string, error) {
 }
 
 func (p *Prometheus) get(ctx context.Context, target string) (status int, body []byte, err error) {
-	host, port := p.base.Hostname(), p.base.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[p.base.Scheme]
-	}
-	var conn net.Conn
-	if p.base.Scheme == "https" {
-		d := tls.Dialer{Config: &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}}
-		conn, err = d.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
-	} else {
-		conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(host, port))
-	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.base.Scheme+"://"+p.base.Host+target, http.NoBody)
 	if err != nil {
 		return 0, nil, err
 	}
-	defer conn.Close()
-	deadline, _ := ctx.Deadline()
-	if err := conn.SetDeadline(deadline); err != nil {
-		return 0, nil, err
-	}
-	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })()
-	head := "GET " + target + " HTTP/1.1\r\nHost: " + p.base.Host + "\r\nConnection: close\r\nAccept: application/json\r\n"
+	r.Header.Set("Accept", "application/json")
 	if u := p.base.User; u != nil {
 		password, _ := u.Password()
-		head += "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(u.Username()+":"+password)) + "\r\n"
+		r.SetBasicAuth(u.Username(), password)
 	} else if p.token != "" {
-		head += "Authorization: Bearer " + p.token + "\r\n"
+		r.Header.Set("Authorization", "Bearer "+p.token)
 	}
-	if _, err := conn.Write([]byte(head + "\r\n")); err != nil {
+	t := http.Transport{DisableKeepAlives: true}
+	answer, err := t.RoundTrip(r)
+	if err != nil {
 		return 0, nil, err
 	}
-	r, err := readResponse(bufio.NewReaderSize(conn, 64<<10))
-	return r.status, r.body, err
+	body, err = readBody(answer)
+	return answer.StatusCode, body, err
 }

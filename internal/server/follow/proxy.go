@@ -13,8 +13,6 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/budget"
-	"github.com/ttmon/ttmon/internal/unixhttp"
-	"github.com/ttmon/ttmon/internal/unixhttp/nethttp"
 )
 
 // proxy hands calls on to ttmond, each with the session of the viewer who makes
@@ -68,19 +66,19 @@ func sessionOf(r *http.Request) string {
 	return noSession
 }
 
-// Serve implements api.Upstream.
-func (p *proxy) Serve(w unixhttp.Writer, r *unixhttp.Request) {
+// ServeHTTP implements api.Upstream.
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	viewer := api.UserOf(r.Context())
 	if !p.calls.Acquire(viewer, 1) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Retry-After", "1")
-		w.WriteHeader(unixhttp.StatusTooManyRequests)
+		w.WriteHeader(http.StatusTooManyRequests)
 		_, _ = w.Write([]byte(`{"error":"too many calls are being answered for you, or for viewers who are not signed in; try again in a second"}` + "\n"))
 		return
 	}
 	defer p.calls.Release(viewer, 1)
-	_ = w.SetWriteDeadline(time.Time{}) // ttmond ends what takes too long
-	nethttp.Below(p.reverse).Serve(w, r)
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // ttmond ends what takes too long
+	p.reverse.ServeHTTP(w, r)
 }
 
 // Viewer implements api.Upstream.

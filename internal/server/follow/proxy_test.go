@@ -7,8 +7,6 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
-
-	"github.com/ttmon/ttmon/internal/unixhttp/nethttp"
 )
 
 // elsewhere sends all calls to a server, as if it were ttmond.
@@ -35,7 +33,7 @@ func TestProxyCallsAreBounded(t *testing.T) {
 	}))
 	defer ttmond.Close()
 	p := newProxy(elsewhere{ttmond.Listener.Addr().String()}, http.DefaultClient)
-	server := httptest.NewServer(nethttp.Handler(p))
+	server := httptest.NewServer(p)
 	defer server.Close()
 	var all sync.WaitGroup
 	for range calls.PerUID {

@@ -3,19 +3,21 @@
 // (DRA) have handed out.
 //
 // It is a source for ttmond alone, which asks every few seconds. The kubelet speaks
-// gRPC on a Unix socket. One call of it is a few frames of HTTP/2, which http2.go
-// writes and reads, so that ttmond links neither gRPC nor net/http with its TLS
+// gRPC on a Unix socket: one call is a request of HTTP/2 whose answer ends with a
+// status, which takes net/http and not gRPC's own library
 // (docs/decisions/0005-podresources.md). The test with the kubelet's own API module
 // is in internal/e2e/kube.
 package podres
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -26,11 +28,26 @@ const DefaultSocket = "/var/lib/kubelet/pod-resources/kubelet.sock"
 // maxAnswer is more than a node full of pods takes.
 const maxAnswer = 16 << 20
 
+// maxHeaders is more than any answer has before and after its message.
+const maxHeaders = 64 << 10
+
 // Client asks one kubelet.
-type Client struct{ path string }
+type Client struct {
+	path string
+	http *http.Transport
+}
 
 // New returns a client for the socket at path. It does not connect yet.
-func New(path string) *Client { return &Client{path: path} }
+func New(path string) *Client {
+	var onlyHTTP2 http.Protocols
+	onlyHTTP2.SetUnencryptedHTTP2(true)
+	return &Client{path: path, http: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		},
+		Protocols: &onlyHTTP2, DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeaders,
+	}}
+}
 
 // List is all that pods have been given.
 func (c *Client) List(ctx context.Context) ([]model.PodClaim, error) {
@@ -47,44 +64,44 @@ func (c *Client) List(ctx context.Context) ([]model.PodClaim, error) {
 
 // call makes one unary call of gRPC.
 func (c *Client) call(ctx context.Context, method string, message []byte) ([]byte, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "unix", c.path)
+	frame := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message)))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://kubelet"+method, bytes.NewReader(append(frame, message...)))
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
-	frame := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message)))
-	x := newExchange(conn)
-	if err := x.post(method, append(frame, message...)); err != nil {
-		return nil, ended(ctx, err)
+	r.Header.Set("Content-Type", "application/grpc")
+	r.Header.Set("Te", "trailers")
+	answer, err := c.http.RoundTrip(r)
+	if err != nil {
+		return nil, err
 	}
-	if err := x.answer(); err != nil {
-		return nil, ended(ctx, err)
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("HTTP status %d", answer.StatusCode)
 	}
-	return x.message()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(body) > maxAnswer:
+		return nil, fmt.Errorf("an answer of more than %d bytes", maxAnswer)
+	}
+	return parseAnswer(answer, body)
 }
 
-// ended is why a call failed: its time was over, if it was.
-func ended(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
+// parseAnswer is the message of an answer that was read, or the error in it.
+func parseAnswer(answer *http.Response, body []byte) ([]byte, error) {
+	end := answer.Trailer
+	if answer.Header.Get("Grpc-Status") != "" { // an error that comes without a message
+		end = answer.Header
 	}
-	return err
-}
-
-// message is what the kubelet answered, or the error that it told.
-func (x *exchange) message() ([]byte, error) {
-	if x.status != "200" {
-		return nil, fmt.Errorf("HTTP status %q", x.status)
-	}
-	if x.grpcStatus != "0" {
-		text := x.grpcMessage
+	if status := end.Get("Grpc-Status"); status != "0" {
+		text := end.Get("Grpc-Message")
 		if plain, err := url.PathUnescape(text); err == nil {
 			text = plain
 		}
-		return nil, fmt.Errorf("gRPC status %q: %s", x.grpcStatus, text)
+		return nil, fmt.Errorf("gRPC status %q: %s", status, text)
 	}
-	body := x.body
 	switch {
 	case len(body) < 5 || body[0] != 0:
 		return nil, fmt.Errorf("an answer of %d bytes that is no plain message", len(body))

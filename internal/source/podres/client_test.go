@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"golang.org/x/net/http2/hpack"
 )
 
 // kubelet answers as gRPC does, through net/http's HTTP/2.
@@ -54,7 +52,7 @@ func TestCall(t *testing.T) {
 		"an error":          {h: func(w http.ResponseWriter, _ *http.Request) { respond(w, nil, "16", "who%20are you?") }, err: `gRPC status "16": who are you?`},
 		"an error at once":  {h: func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Grpc-Status", "12") }, err: `gRPC status "12"`},
 		"no gRPC":           {h: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }, err: `gRPC status ""`},
-		"another status":    {h: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, err: `HTTP status "503"`},
+		"another status":    {h: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, err: "HTTP status 503"},
 		"compressed": {h: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Grpc-Status", "0")
 			_, _ = w.Write([]byte{1, 0, 0, 0, 0})
@@ -63,7 +61,7 @@ func TestCall(t *testing.T) {
 			w.Header().Set("Grpc-Status", "0")
 			_, _ = w.Write([]byte{0, 0, 0, 0, 9})
 		}, err: "should have 14"},
-		"an end in the middle": {h: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, err: "RST_STREAM"},
+		"an end in the middle": {h: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, err: "stream error"},
 		"header in many frames": {h: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-Long", strings.Repeat("long ", 5000))
 			respond(w, []byte("pods"), "0", "")
@@ -97,30 +95,4 @@ func TestCallEnds(t *testing.T) {
 	if _, err := c.call(ctx, "/a/b", nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-}
-
-type script struct{ io.Reader }
-
-func (script) Write(p []byte) (int, error) { return len(p), nil }
-
-func FuzzAnswer(f *testing.F) {
-	var fields bytes.Buffer
-	e := hpack.NewEncoder(&fields)
-	_ = e.WriteField(hpack.HeaderField{Name: ":status", Value: "200"})
-	_ = e.WriteField(hpack.HeaderField{Name: "grpc-status", Value: "0"})
-	b := appendFrame(nil, frameSettings, 0, 0, nil)
-	b = appendFrame(b, framePing, 0, 0, make([]byte, 8))
-	b = appendFrame(b, frameHeaders, flagPadded|flagPriority, stream, append([]byte{1, 0, 0, 0, 0, 0}, append(fields.Bytes()[:1:1], 0)...))
-	b = appendFrame(b, frameContinuation, flagEndHeaders, stream, fields.Bytes()[1:])
-	b = appendFrame(b, frameData, flagEndStream, stream, []byte{0, 0, 0, 0, 0})
-	f.Add(b)
-	f.Fuzz(func(t *testing.T, b []byte) {
-		x := newExchange(script{bytes.NewReader(b)})
-		if x.answer() == nil {
-			_, _ = x.message()
-		}
-		if len(x.body) > len(b) || len(x.headers) > len(b) {
-			t.Errorf("%d and %d bytes out of %d", len(x.body), len(x.headers), len(b))
-		}
-	})
 }
