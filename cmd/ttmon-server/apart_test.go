@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/wire"
 )
@@ -23,7 +22,7 @@ func (h *host) backlog() (last uint64) {
 	h.t.Helper()
 	b, _ := os.ReadFile(filepath.Join(h.dir, "ttmond", "backlog", "events.jsonl"))
 	for line := range bytes.Lines(b) {
-		var e eventlog.Event
+		var e model.Event
 		if json.Unmarshal(line, &e) == nil {
 			last = max(last, e.Seq)
 		}

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // promQL asks the history over the API's socket.
@@ -25,10 +25,10 @@ func (h *host) promQL(expr string) []result {
 	return answer.Data.Result
 }
 
-func (h *host) events(query string) []eventlog.Event {
+func (h *host) events(query string) []model.Event {
 	h.t.Helper()
 	status, body := h.get("/v1/events?" + query)
-	var answer struct{ Events []eventlog.Event }
+	var answer struct{ Events []model.Event }
 	if err := json.Unmarshal(body, &answer); err != nil || status != 200 && status != 503 {
 		h.t.Fatalf("events: %d %s", status, body)
 	}

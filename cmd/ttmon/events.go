@@ -18,9 +18,9 @@ import (
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/host"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/repeat"
 	"github.com/ttmon/ttmon/internal/selection"
-	"github.com/ttmon/ttmon/internal/view/event"
 	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/internal/when"
 )
@@ -38,10 +38,10 @@ type eventsCmd struct {
 
 // eventKinds are the kinds in the event log, in the order of the help.
 func eventKinds() (list []string) {
-	for _, k := range event.Kinds() {
-		list = append(list, string(k))
+	for _, k := range model.EventKinds {
+		list = append(list, string(k.Kind))
 	}
-	return append(list, eventlog.KindNoRoom, eventlog.KindAlert, eventlog.KindTTMond)
+	return list
 }
 
 func newEvents(a *app) *cobra.Command {
@@ -69,7 +69,7 @@ hung, were lost and came back; alerts. With -f it waits for new ones.`,
 }
 
 func (e *eventsCmd) query() (eventlog.Query, error) {
-	q := eventlog.Query{Limit: e.limit, Kinds: e.kinds}
+	q := eventlog.Query{Limit: e.limit}
 	if e.limit < 1 {
 		return q, exit.Usage("-n: %d is not a number of lines", e.limit)
 	}
@@ -77,6 +77,7 @@ func (e *eventsCmd) query() (eventlog.Query, error) {
 		if !slices.Contains(eventKinds(), kind) {
 			return q, exit.Usage("--kind: unknown kind %q: one of %s", kind, strings.Join(eventKinds(), ", "))
 		}
+		q.Kinds = append(q.Kinds, model.EventKind(kind))
 	}
 	if e.since == "" {
 		return q, nil
@@ -167,7 +168,7 @@ func (e *eventsCmd) device(ctx context.Context, c *client.Client) (string, error
 }
 
 // appendEvent appends an event: a line of text, or of JSON.
-func appendEvent(b []byte, x *eventlog.Event, asJSON bool) []byte {
+func appendEvent(b []byte, x *model.Event, asJSON bool) []byte {
 	if asJSON {
 		line, err := json.Marshal(x)
 		if err != nil {
@@ -175,10 +176,10 @@ func appendEvent(b []byte, x *eventlog.Event, asJSON bool) []byte {
 		}
 		return append(append(b, line...), '\n')
 	}
-	mark := map[string]string{eventlog.Critical: "!!", eventlog.Warning: "! "}[x.Level]
+	mark := map[model.Level]string{model.Critical: "!!", model.Warning: "! "}[x.Level]
 	more := ""
 	if x.Failure != "" {
 		more = "   (ttmon why " + words.Escape(x.Failure) + ")"
 	}
-	return fmt.Appendf(b, "%s  %2s %-8s  %s%s\n", x.Time.Local().Format("2006-01-02 15:04:05"), mark, words.Escape(x.Kind), strings.TrimSpace(words.Escape(x.Text)), more)
+	return fmt.Appendf(b, "%s  %2s %-8s  %s%s\n", x.Time.Local().Format("2006-01-02 15:04:05"), mark, words.Escape(string(x.Kind)), strings.TrimSpace(words.Escape(x.Text)), more)
 }

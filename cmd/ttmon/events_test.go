@@ -3,38 +3,8 @@ package main
 import (
 	"fmt"
 	"net/http"
-	"os"
-	"regexp"
 	"testing"
 )
-
-// TestEveryKindOfEvent: all kinds that there are can be asked for.
-func TestEveryKindOfEvent(t *testing.T) {
-	path := daemonAt(t, map[string]func(http.ResponseWriter){
-		"GET /v1/events": func(w http.ResponseWriter) { fmt.Fprint(w, `{"events":[]}`) },
-	})
-	n := 0
-	for file, declared := range map[string]string{
-		"../../internal/view/event/event.go": `\sKind = "([a-z_]+)"`,
-		"../../internal/eventlog/event.go":   `Kind\w+ += "([a-z_]+)"`,
-	} {
-		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range regexp.MustCompile(declared).FindAllSubmatch(source, -1) {
-			n++
-			t.Run(string(m[1]), func(t *testing.T) {
-				if code, _, errs := runDaemonCommand(t, "--daemon", path, "events", "--json", "--kind", string(m[1])); code != 0 {
-					t.Errorf("exit %d, %s", code, errs)
-				}
-			})
-		}
-	}
-	if n < 15 {
-		t.Errorf("%d kinds are declared: this test does not see them", n)
-	}
-}
 
 // TestWhyNothing: where there is no failure a script still reads JSON.
 func TestWhyNothing(t *testing.T) {

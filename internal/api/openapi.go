@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding"
 	"encoding/json"
 	"net/http"
 	"reflect"
@@ -8,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/history/changed"
 	"github.com/ttmon/ttmon/internal/jobs"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/runs/compare"
 	"github.com/ttmon/ttmon/internal/view/pagejson"
@@ -66,9 +67,9 @@ type (
 		Metrics []chartable `json:"metrics"`
 	}
 	eventsAnswer struct {
-		Schema string           `json:"schema"`
-		Events []eventlog.Event `json:"events"`
-		Last   uint64           `json:"last"`
+		Schema string        `json:"schema"`
+		Events []model.Event `json:"events"`
+		Last   uint64        `json:"last"`
 	}
 	spanAnswer struct {
 		Schema string     `json:"schema"`
@@ -297,6 +298,8 @@ func schemaOf(t reflect.Type) any {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
 		return map[string]any{"type": "string", "format": "date-time"}
+	case t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
+		return map[string]any{"type": "string"}
 	case t.Kind() == reflect.Pointer:
 		return map[string]any{"anyOf": []any{schemaOf(t.Elem()), map[string]any{"type": "null"}}}
 	}

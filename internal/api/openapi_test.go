@@ -65,7 +65,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	if err := log.Append(eventlog.Event{Time: time.Now(), Kind: "hung", Level: eventlog.Critical, Text: "x"}); err != nil {
+	if err := log.Append(model.Event{Time: time.Now(), Kind: "hung", Level: model.Critical, Text: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	list := blocks.NewList(blocks.Geometry{Pool: model.DRAM, Banks: 8, Capacity: 1 << 30, Align: 64, Smallest: 64}, blocks.FromStart)

@@ -45,7 +45,7 @@ type Memory struct {
 
 // EventLog is what happened, in order.
 type EventLog interface {
-	Find(eventlog.Query) []eventlog.Event
+	Find(eventlog.Query) []model.Event
 	Last() uint64
 	// More is closed when there is an event after those that are there now.
 	More() <-chan struct{}
@@ -266,8 +266,8 @@ func (s pastCalls) events(w http.ResponseWriter, r *http.Request) {
 }
 
 // visible leaves out what names processes where those are hidden.
-func visible(list []eventlog.Event, hidden bool) []eventlog.Event {
-	out := []eventlog.Event{}
+func visible(list []model.Event, hidden bool) []model.Event {
+	out := []model.Event{}
 	for _, e := range list {
 		if !hidden || !e.Process {
 			out = append(out, e)
@@ -294,6 +294,9 @@ func parseEventQuery(r *http.Request) (q eventlog.Query, err error) {
 			return q, errors.New("limit: " + strconv.Quote(text) + " is not a positive number")
 		}
 	}
-	q.Device, q.Kinds = v.Get("device"), v["kind"]
+	q.Device = v.Get("device")
+	for _, kind := range v["kind"] {
+		q.Kinds = append(q.Kinds, model.EventKind(kind))
+	}
 	return q, nil
 }

@@ -149,7 +149,7 @@ func filledHost(t *testing.T, f *filled, hiding *int) (*Server, string) {
 	t.Helper()
 	snap := of[model.Snapshot](f)
 	snap.Source, snap.Processes[0].State, snap.Devices[0].State = model.Daemon, model.Running, model.StateOK
-	event, run, job := of[eventlog.Event](f), of[runs.Answer](f).Runs[0], of[jobs.Answer](f).Jobs[0].Job
+	event, run, job := of[model.Event](f), of[runs.Answer](f).Runs[0], of[jobs.Answer](f).Jobs[0].Job
 	run.Job.Kind, run.End.Kind, job.Kind, job.ID, job.Runs = runs.JobSlurm, runs.Exited, jobs.Slurm, run.Job.ID, nil
 	log, err := eventlog.Open(t.TempDir())
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/stream"
 	"github.com/ttmon/ttmon/internal/stream/backlog"
 )
@@ -147,7 +147,7 @@ func (f *follower) sendEvents() bool {
 }
 
 // visibleTo reports whether a viewer may see an event.
-func visibleTo(e *eventlog.Event, v viewpoint) bool { return v.level == 0 || !e.Process }
+func visibleTo(e *model.Event, v viewpoint) bool { return v.level == 0 || !e.Process }
 
 func (f *follower) send(parts ...[]byte) bool {
 	out := http.NewResponseController(f.w)

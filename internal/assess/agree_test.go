@@ -295,7 +295,7 @@ func agreeChecks(t *testing.T, s *model.Snapshot, a *assess.Assessment) {
 	for _, row := range a.Rows() {
 		found := false
 		for _, f := range r.Findings {
-			found = found || f.Code == words.Code(row.Conditions[0].Kind) || row.Conditions[0].Kind == model.ConditionUnbound && f.Area == doctor.Driver && f.Level == doctor.Critical
+			found = found || f.Code == string(row.Conditions[0].Kind) || row.Conditions[0].Kind == model.ConditionUnbound && f.Area == doctor.Driver && f.Level == doctor.Critical
 		}
 		if !found {
 			t.Errorf("doctor does not find %s: %+v", row.Conditions[0].Kind, r.Findings)

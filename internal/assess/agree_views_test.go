@@ -83,8 +83,8 @@ func agreeEvents(t *testing.T, s *model.Snapshot, a *assess.Assessment) {
 		if is.Kind == model.ConditionOK || is.Kind == model.ConditionLinkDown || is.Kind == model.ConditionWeakLink { // a link has events of its own
 			continue
 		}
-		about := func(e event.Event) bool {
-			return slices.Contains(e.Devices, s.Devices[i].BusID) && e.Kind != event.Tripped
+		about := func(e model.Event) bool {
+			return slices.Contains(e.Devices, s.Devices[i].BusID) && e.Kind != model.EventTripped
 		}
 		if !slices.ContainsFunc(begun, about) || !slices.ContainsFunc(over, about) {
 			t.Errorf("that device %d is %s: events %v, and when it is over %v", s.Devices[i].Index, is.Kind, begun, over)

@@ -39,7 +39,7 @@ func (a *Assessment) Conditions() []model.Condition { return a.conditions }
 // state, or one of kind ok.
 func (a *Assessment) Device(index int) model.Condition {
 	for i := range a.conditions {
-		if c := &a.conditions[i]; c.Device == index && isState(c.Kind) {
+		if c := &a.conditions[i]; c.Device == index && c.Kind.Row().State {
 			return *c
 		}
 	}

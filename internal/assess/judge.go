@@ -16,12 +16,6 @@ const (
 	apart = 400 * time.Millisecond
 )
 
-// damped are the kinds that come and go with a value. What the driver states
-// is so at once; kmd does not take a single slow read for a hung chip.
-func damped(k model.ConditionKind) bool {
-	return k == model.ConditionThrottled || k == model.ConditionHot || k == model.ConditionSlowLink
-}
-
 // Judge assesses the snapshots of one host, one after the other. The zero
 // Judge has seen none, and takes the default thresholds. It is not safe for
 // concurrent use.
@@ -100,7 +94,7 @@ func (j *Judge) see(k key, c model.Condition, now time.Time, counts bool) {
 	x := j.courses[k]
 	if x == nil {
 		first := k.bus != "" && !j.devices[k.bus] || k.bus == "" && j.devices == nil
-		x = &course{since: now, older: first, holds: first || !damped(c.Kind)}
+		x = &course{since: now, older: first, holds: first || !c.Kind.Row().Damped}
 		j.courses[k] = x
 		counts = true
 	}
@@ -129,7 +123,7 @@ func (j *Judge) miss(s *model.Snapshot, seen map[key]bool, bus map[int]string, c
 		if counts {
 			x.gone++
 		}
-		over := !x.holds || !damped(k.kind) || x.gone >= twice || !working[k.bus]
+		over := !x.holds || !k.kind.Row().Damped || x.gone >= twice || !working[k.bus]
 		if over {
 			delete(j.courses, k)
 			continue

@@ -94,10 +94,10 @@ func BadModules(d *model.Device, k model.ConditionKind) (list []int) {
 // CanFind reports whether a condition of a device would be found: what only the
 // firmware knows is found only where ttmond reads it.
 func CanFind(d *model.Device, k model.ConditionKind) bool {
-	switch k {
-	case model.ConditionLinkDown, model.ConditionWeakLink, model.ConditionMemoryFailed, model.ConditionMemoryErrors:
+	switch k.Row().Reads {
+	case model.ReadsTable:
 		return d.Telemetry.State == model.TelemetryOK
-	case model.ConditionReadStalled:
+	case model.ReadsTried:
 		return d.Telemetry.State != model.TelemetryOff
 	}
 	return true

@@ -12,6 +12,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // Sizes of a log.
@@ -33,12 +35,12 @@ type Log struct {
 	size   int64
 	torn   bool // the file may end in the middle of a line
 	next   uint64
-	origin Origin // of the last event that has one
+	origin model.EventOrigin // of the last event that has one
 	// first is the oldest event that is kept, here the oldest one of the current
 	// file; 0: there is none.
 	first, here uint64
 	maxRecent   int
-	recent      []Event       // the last ones, in order
+	recent      []model.Event // the last ones, in order
 	more        chan struct{} // closed when there are more
 }
 
@@ -57,7 +59,7 @@ func OpenSized(dir string, s Sizes) (*Log, error) {
 	l := &Log{dir: dir, maxFile: s.File, maxRecent: s.Recent, next: 1, more: make(chan struct{})}
 	for _, file := range l.files() {
 		l.here = 0
-		_ = scan(file, func(e *Event) bool {
+		_ = scan(file, func(e *model.Event) bool {
 			l.next = max(l.next, e.Seq+1)
 			l.begin(e.Seq)
 			l.keep(*e)
@@ -112,7 +114,7 @@ func (l *Log) files() (list []*os.File) {
 
 // scan calls f with the events of a file, oldest first, and closes it. Lines that
 // are no event (torn by a crash, damaged) are passed over.
-func scan(file *os.File, f func(*Event) bool) error {
+func scan(file *os.File, f func(*model.Event) bool) error {
 	defer file.Close()
 	r := bufio.NewReaderSize(file, maxLine)
 	for {
@@ -133,14 +135,14 @@ func scan(file *os.File, f func(*Event) bool) error {
 	}
 }
 
-func parse(line []byte) (e Event, ok bool) {
+func parse(line []byte) (e model.Event, ok bool) {
 	err := json.Unmarshal(line, &e)
 	return e, err == nil && e.Seq > 0 && e.Seq < 1<<53 && e.Kind != ""
 }
 
 // Append stores events, and only then shows them. It numbers them. The error
 // says that they are in memory only.
-func (l *Log) Append(events ...Event) error {
+func (l *Log) Append(events ...model.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
@@ -162,7 +164,7 @@ func (l *Log) Append(events ...Event) error {
 	return err
 }
 
-func (l *Log) keep(e Event) {
+func (l *Log) keep(e model.Event) {
 	if e.From != nil {
 		l.origin = *e.From
 	}
@@ -173,7 +175,7 @@ func (l *Log) keep(e Event) {
 }
 
 // store writes events and waits until they are on the disk.
-func (l *Log) store(events []Event) error {
+func (l *Log) store(events []model.Event) error {
 	if l.file == nil {
 		if err := l.open(); err != nil {
 			return err
@@ -239,9 +241,9 @@ func (l *Log) First() uint64 {
 	return l.first
 }
 
-// Origin is that of the last event taken from another log; the zero Origin where
+// Origin is that of the last event taken from another log; the zero EventOrigin where
 // there is none.
-func (l *Log) Origin() Origin {
+func (l *Log) Origin() model.EventOrigin {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.origin

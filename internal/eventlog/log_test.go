@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 var t0 = time.Unix(1_800_000_000, 0).UTC()
 
-func event(i int) Event {
-	return Event{Time: t0.Add(time.Duration(i) * time.Second), Kind: "state", Level: Critical, Devices: []string{"0000:01:00.0"}, Text: fmt.Sprint("number ", i)}
+func event(i int) model.Event {
+	return model.Event{Time: t0.Add(time.Duration(i) * time.Second), Kind: "state", Level: model.Critical, Devices: []string{"0000:01:00.0"}, Text: fmt.Sprint("number ", i)}
 }
 
 func open(t *testing.T, dir string) *Log {
@@ -26,7 +28,7 @@ func open(t *testing.T, dir string) *Log {
 	return l
 }
 
-func seqs(list []Event) (out []uint64) {
+func seqs(list []model.Event) (out []uint64) {
 	for _, e := range list {
 		out = append(out, e.Seq)
 	}
@@ -53,7 +55,7 @@ func TestSurvives(t *testing.T) {
 		t.Fatal(err)
 	}
 	l = open(t, dir)
-	want := []Event{event(1), event(2), event(3)}
+	want := []model.Event{event(1), event(2), event(3)}
 	for i := range want {
 		want[i].Seq = uint64(i + 1)
 	}
@@ -67,7 +69,7 @@ func TestFind(t *testing.T) {
 	for i := range 10 {
 		e := event(i + 1)
 		if i == 4 {
-			e.Kind, e.Devices = KindAlert, nil
+			e.Kind, e.Devices = model.EventAlert, nil
 		}
 		if i == 6 {
 			e.Devices = []string{"0000:02:00.0"}
@@ -84,7 +86,7 @@ func TestFind(t *testing.T) {
 		{"after", Query{After: 8}, []uint64{9, 10}},
 		{"since", Query{Since: t0.Add(9 * time.Second)}, []uint64{9, 10}},
 		{"until", Query{Until: t0.Add(2 * time.Second)}, []uint64{1, 2}},
-		{"kind", Query{Kinds: []string{KindAlert}}, []uint64{5}},
+		{"kind", Query{Kinds: []model.EventKind{model.EventAlert}}, []uint64{5}},
 		{"device, and the host", Query{Device: "0000:02:00.0"}, []uint64{5, 7}},
 		{"limit", Query{Limit: 2}, []uint64{9, 10}},
 		{"none", Query{After: 99}, nil},
@@ -182,9 +184,9 @@ func TestRotatesMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	list := make([]Event, 2*maxRecent)
+	list := make([]model.Event, 2*maxRecent)
 	for i := range list {
-		list[i] = Event{Time: time.Now(), Kind: "x", Level: Info, Text: "it happened"}
+		list[i] = model.Event{Time: time.Now(), Kind: "x", Level: model.Info, Text: "it happened"}
 	}
 	if err := l.Append(list...); err != nil {
 		t.Fatal(err)
@@ -198,7 +200,7 @@ func TestRotatesMeanwhile(t *testing.T) {
 	}
 	next := uint64(1)
 	for _, file := range files {
-		_ = scan(file, func(e *Event) bool {
+		_ = scan(file, func(e *model.Event) bool {
 			if e.Seq != next {
 				t.Errorf("event %d, want %d", e.Seq, next)
 			}

@@ -4,6 +4,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // Query chooses events. The zero Query is all of them.
@@ -11,14 +13,14 @@ type Query struct {
 	After        uint64 // only those with a higher number
 	Since, Until time.Time
 	Device       string // bus id; events of the host are about every device
-	Kinds        []string
+	Kinds        []model.EventKind
 	Limit        int // the newest so many; 0: maxAnswer
 }
 
 // maxAnswer bounds an answer.
 const maxAnswer = 10_000
 
-func (q *Query) matches(e *Event) bool {
+func (q *Query) matches(e *model.Event) bool {
 	return e.Seq > q.After &&
 		(q.Since.IsZero() || !e.Time.Before(q.Since)) && (q.Until.IsZero() || !e.Time.After(q.Until)) &&
 		(q.Device == "" || len(e.Devices) == 0 || slices.Contains(e.Devices, q.Device)) &&
@@ -27,11 +29,11 @@ func (q *Query) matches(e *Event) bool {
 
 // Find returns matching events, oldest first. It reads the files only for
 // what memory does not hold.
-func (l *Log) Find(q Query) []Event {
+func (l *Log) Find(q Query) []model.Event {
 	recent, first, files := l.reaching(&q)
 	found := NewFinder(q)
 	for _, file := range files {
-		_ = scan(file, func(e *Event) bool {
+		_ = scan(file, func(e *model.Event) bool {
 			if e.Seq < first {
 				found.Add(e)
 			}
@@ -48,7 +50,7 @@ func (l *Log) Find(q Query) []Event {
 type Finder struct {
 	q     Query
 	limit int
-	list  []Event
+	list  []model.Event
 }
 
 // NewFinder returns one that has found nothing.
@@ -61,7 +63,7 @@ func NewFinder(q Query) *Finder {
 }
 
 // Add takes an event in, if it matches; they come oldest first.
-func (f *Finder) Add(e *Event) {
+func (f *Finder) Add(e *model.Event) {
 	if !f.q.matches(e) {
 		return
 	}
@@ -72,13 +74,13 @@ func (f *Finder) Add(e *Event) {
 }
 
 // Found are those that matched, the newest of them where there are too many.
-func (f *Finder) Found() []Event { return f.list[max(0, len(f.list)-f.limit):] }
+func (f *Finder) Found() []model.Event { return f.list[max(0, len(f.list)-f.limit):] }
 
 // reaching is what has to be scanned for a query: the events in memory,
 // the number of the first of them, and the files where older ones matter. They
 // are opened at one moment: one that becomes the previous file is in neither
 // place twice, nor in none.
-func (l *Log) reaching(q *Query) (recent []Event, first uint64, files []*os.File) {
+func (l *Log) reaching(q *Query) (recent []model.Event, first uint64, files []*os.File) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	recent, first = slices.Clone(l.recent), 1
@@ -92,10 +94,10 @@ func (l *Log) reaching(q *Query) (recent []Event, first uint64, files []*os.File
 }
 
 // Range returns up to n events after a number, oldest first.
-func (l *Log) Range(after uint64, n int) (found []Event) {
+func (l *Log) Range(after uint64, n int) (found []model.Event) {
 	recent, first, files := l.reaching(&Query{After: after})
 	for _, file := range files {
-		_ = scan(file, func(e *Event) bool {
+		_ = scan(file, func(e *model.Event) bool {
 			if len(found) >= n || e.Seq >= first {
 				return false
 			}

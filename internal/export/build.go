@@ -141,7 +141,7 @@ func (b *builder) take(s *recording.State, rec *recording.Record) error {
 		}
 		b.snapshot(snap, ns)
 	case recording.KindEvent:
-		b.to.Instant(&Instant{Group: host, Track: "events", Name: words.Escape(rec.Event.Text), NS: ns, Args: []Arg{{"kind", rec.Event.Kind}, {"level", rec.Event.Level}}})
+		b.to.Instant(&Instant{Group: host, Track: "events", Name: words.Escape(rec.Event.Text), NS: ns, Args: []Arg{{"kind", string(rec.Event.Kind)}, {"level", rec.Event.Level.String()}}})
 	case recording.KindFailure:
 		b.failed(rec.Failure)
 	case recording.KindPrograms:

@@ -20,7 +20,6 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/metaltrace"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
@@ -67,7 +66,7 @@ func sample(t testing.TB) *recording.Reader {
 			ok(t, w.Alloc(now, 2, blocks.Block{Addr: 8 * mib, Size: 4 * mib, Site: 2}))
 		case 4:
 			ok(t, w.Alloc(now, 3, blocks.Block{Addr: 0, Size: 2 * mib, Site: 2}))
-			ok(t, w.Event(eventlog.Event{Time: now, Kind: "no_room", Level: eventlog.Warning, Text: "no room"}))
+			ok(t, w.Event(model.Event{Time: now, Kind: "no_room", Level: model.Warning, Text: "no room"}))
 		case 5:
 			ok(t, w.Free(now, 2, 8*mib))
 			ok(t, w.Output(now, recording.Output{Stream: 1, Text: "epoch 1"}))

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,4 +35,23 @@ func Check(t *testing.T, path string, got []byte) {
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("%s (-want +got; make update rewrites it):\n%s", path, diff)
 	}
+}
+
+// CheckTable compares a Markdown table with the one in the document at path that has
+// the same first line; the rest of the document is written by people.
+func CheckTable(t *testing.T, path string, table string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _, _ := strings.Cut(table, "\n")
+	before, after, found := strings.Cut(string(text), head+"\n")
+	if !found {
+		t.Fatalf("%s has no table that begins with %s", path, head)
+	}
+	for strings.HasPrefix(after, "|") {
+		_, after, _ = strings.Cut(after, "\n")
+	}
+	Check(t, path, []byte(before+table+after))
 }

@@ -24,7 +24,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 )
 
@@ -70,7 +70,7 @@ type Journal struct {
 	written time.Time         // of the last record before w
 	failed  error             // why the disk takes nothing
 	tried   time.Time         // when it was last tried
-	unsaved []eventlog.Event  // that it did not take
+	unsaved []model.Event     // that it did not take
 
 	// moving is held while events are moved from a segment to where they stay.
 	moving sync.RWMutex
@@ -82,9 +82,9 @@ type Journal struct {
 	mu       sync.Mutex // over all below; never held while the disk is waited for
 	segments []segment  // oldest first
 	next     uint64     // number of the next event
-	origin   eventlog.Origin
-	recent   []eventlog.Event // the last ones, in order
-	more     chan struct{}    // closed when there are more
+	origin   model.EventOrigin
+	recent   []model.Event // the last ones, in order
+	more     chan struct{} // closed when there are more
 	closed   bool
 }
 
@@ -160,7 +160,7 @@ func (j *Journal) Snapshot(at time.Time, body []byte) error {
 
 // Append stores events, and only then shows them. It numbers them. The error says
 // that they are in memory only.
-func (j *Journal) Append(events ...eventlog.Event) error {
+func (j *Journal) Append(events ...model.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
@@ -193,7 +193,7 @@ func (j *Journal) Append(events ...eventlog.Event) error {
 
 // put writes events and waits until they are on the disk. An event's place is its
 // own time, unless that is later than now: records behind it would be moved.
-func put(w *recording.Writer, events []eventlog.Event) error {
+func put(w *recording.Writer, events []model.Event) error {
 	now := time.Now()
 	for i := range events {
 		at := events[i].Time
@@ -208,7 +208,7 @@ func put(w *recording.Writer, events []eventlog.Event) error {
 }
 
 // keep takes an event among the recent ones. With mu.
-func (j *Journal) keep(e eventlog.Event) {
+func (j *Journal) keep(e model.Event) {
 	if e.From != nil {
 		j.origin = *e.From
 	}

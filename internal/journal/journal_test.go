@@ -67,11 +67,11 @@ func (j *Journal) put(t *testing.T, second, dram int) {
 	ok(t, j.Snapshot(s.Time, wire.Append(nil, s)))
 }
 
-func event(n int) eventlog.Event {
-	return eventlog.Event{Time: sec(n), Kind: "state", Level: eventlog.Critical, Devices: []string{"0000:01:00.0"}, Text: fmt.Sprint("number ", n)}
+func event(n int) model.Event {
+	return model.Event{Time: sec(n), Kind: "state", Level: model.Critical, Devices: []string{"0000:01:00.0"}, Text: fmt.Sprint("number ", n)}
 }
 
-func seqs(list []eventlog.Event) string {
+func seqs(list []model.Event) string {
 	var out []string
 	for _, e := range list {
 		text := fmt.Sprint(e.Seq)
@@ -142,7 +142,7 @@ func TestKilled(t *testing.T) {
 	_, err = f.WriteString("TTRB, and then the power went") // a write that was under way
 	ok(t, err)
 	ok(t, f.Close())
-	from := eventlog.Origin{Log: "x", Seq: 9}
+	from := model.EventOrigin{Log: "x", Seq: 9}
 	j = open(t, Options{Dir: dir}) // the first one was not closed
 	e := event(3)
 	e.From = &from
@@ -161,7 +161,7 @@ func TestFind(t *testing.T) {
 	for i := range 10 {
 		e := event(i + 1)
 		if i == 4 {
-			e.Kind, e.Devices = eventlog.KindAlert, nil
+			e.Kind, e.Devices = model.EventAlert, nil
 		}
 		ok(t, j.Append(e))
 	}
@@ -172,7 +172,7 @@ func TestFind(t *testing.T) {
 		"after": {eventlog.Query{After: 8}, "9 10"},
 		"since": {eventlog.Query{Since: sec(9)}, "9 10"},
 		"until": {eventlog.Query{Until: sec(2)}, "1 2"},
-		"kind":  {eventlog.Query{Kinds: []string{eventlog.KindAlert}}, "5"},
+		"kind":  {eventlog.Query{Kinds: []model.EventKind{model.EventAlert}}, "5"},
 		"limit": {eventlog.Query{Limit: 2}, "9 10"},
 		"none":  {eventlog.Query{After: 99}, ""},
 	} {
@@ -259,7 +259,7 @@ func TestClockSetBack(t *testing.T) {
 		t.Errorf("%v %v", at, err)
 	}
 	// An event of the future does not move the snapshots behind it.
-	ok(t, j.Append(eventlog.Event{Time: time.Now().Add(time.Hour), Kind: "x", Level: eventlog.Info, Text: "x"}))
+	ok(t, j.Append(model.Event{Time: time.Now().Add(time.Hour), Kind: "x", Level: model.Info, Text: "x"}))
 }
 
 // A disk that is full: snapshots and events are there all the same, events say that

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 )
 
@@ -100,7 +101,7 @@ func (j *Journal) Span() (oldest, newest time.Time) {
 // recall reads the last events, and continues their numbers.
 func (j *Journal) recall() {
 	found := 0
-	var parts [][]eventlog.Event // newest first
+	var parts [][]model.Event // newest first
 	for _, path := range slices.Backward(j.eventPaths(j.segments)) {
 		if found >= maxRecent/2 {
 			break
@@ -132,13 +133,13 @@ func (j *Journal) eventPaths(list []segment) []string {
 }
 
 // eventsIn are the events of a file that became known at or after a time.
-func eventsIn(path string, since time.Time) (list []eventlog.Event) {
+func eventsIn(path string, since time.Time) (list []model.Event) {
 	r, err := recording.Open(path)
 	if err != nil {
 		return nil
 	}
 	defer r.Close()
-	_ = r.ScanEvents(since, func(e eventlog.Event) {
+	_ = r.ScanEvents(since, func(e model.Event) {
 		if e.Seq > 0 && e.Seq < 1<<53 && e.Kind != "" {
 			list = append(list, e)
 		}
@@ -148,7 +149,7 @@ func eventsIn(path string, since time.Time) (list []eventlog.Event) {
 
 // Find returns matching events, oldest first. It reads files only for what memory
 // does not hold.
-func (j *Journal) Find(q eventlog.Query) []eventlog.Event {
+func (j *Journal) Find(q eventlog.Query) []model.Event {
 	j.moving.RLock()
 	defer j.moving.RUnlock()
 	j.mu.Lock()
@@ -185,7 +186,7 @@ func (j *Journal) Last() uint64 {
 
 // Origin is that of the last event taken from ttmond's backlog; the zero Origin
 // where there is none.
-func (j *Journal) Origin() eventlog.Origin {
+func (j *Journal) Origin() model.EventOrigin {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.origin

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 )
 
@@ -306,8 +306,8 @@ func (j *Journal) moveEvents(path string) error {
 		return nil // nothing of it can be read
 	}
 	defer r.Close()
-	var list []eventlog.Event
-	_ = r.ScanEvents(time.Time{}, func(e eventlog.Event) { list = append(list, e) })
+	var list []model.Event
+	_ = r.ScanEvents(time.Time{}, func(e model.Event) { list = append(list, e) })
 	if len(list) == 0 {
 		return nil
 	}
@@ -315,7 +315,7 @@ func (j *Journal) moveEvents(path string) error {
 }
 
 // storeEvents appends events to the recording of events.
-func (j *Journal) storeEvents(list []eventlog.Event) error {
+func (j *Journal) storeEvents(list []model.Event) error {
 	now, before := filepath.Join(j.opt.Dir, eventsNow), filepath.Join(j.opt.Dir, eventsBefore)
 	if st, err := os.Stat(now); err == nil && st.Size() > eventsBytes {
 		if err := os.Rename(now, before); err != nil {

@@ -41,9 +41,6 @@ type Condition struct {
 	LastTransitionTime time.Time `json:"lastTransitionTime"`
 }
 
-// reasons are the conditions for which a node is in trouble.
-var reasons = map[model.ConditionKind]string{model.ConditionHung: "DeviceHung", model.ConditionLost: "DeviceLost", model.ConditionUnbound: "DriverMissing"}
-
 // Of is the condition of a host: what is critical in it.
 func Of(s *model.Snapshot) Condition {
 	c := Condition{Type: conditionType, Status: "False", Reason: "DevicesWork", Message: fmt.Sprintf("%d devices, none hung or lost", len(s.Devices))}
@@ -60,7 +57,7 @@ func Of(s *model.Snapshot) Condition {
 			name = "device " + name + " (" + s.Device(t.Devices[0]).BusID + ")"
 		}
 		if bad = append(bad, name+": "+t.Sentence()); len(bad) == 1 {
-			c.Status, c.Reason = "True", cmp.Or(reasons[t.Kind], "DeviceProblem")
+			c.Status, c.Reason = "True", cmp.Or(t.Kind.Row().NodeReason, "DeviceProblem")
 		}
 	}
 	if len(bad) > 0 {

@@ -26,6 +26,19 @@ func (l Level) String() string {
 	return fmt.Sprintf("level(%d)", uint8(l))
 }
 
+// MarshalText is the word, for JSON.
+func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalText is the inverse; of a word that is not known, of a newer ttmond,
+// Info: it is worth knowing.
+func (l *Level) UnmarshalText(word []byte) error {
+	var ok bool
+	if *l, ok = ParseLevel(string(word)); !ok {
+		*l = Info
+	}
+	return nil
+}
+
 // ParseLevel is the inverse of String; ok is false for an unknown word.
 func ParseLevel(word string) (l Level, ok bool) {
 	for i, w := range levelWords {
@@ -55,36 +68,6 @@ type Condition struct {
 	Facts     []Fact    // the values it was found by
 	Remedy    Remedy
 }
-
-// ConditionKind is the kind of a condition. The set is closed; assess ranks it.
-type ConditionKind string
-
-// The kinds that are states of a device: the worst of them is the word that
-// views show for it.
-const (
-	ConditionOK        ConditionKind = "ok"
-	ConditionSlowLink  ConditionKind = "slow_link" // PCIe is slower or narrower than both ends can do
-	ConditionWeakLink  ConditionKind = "weak_link" // some channels of an Ethernet link that should be up are down
-	ConditionLinkDown  ConditionKind = "link_down" // an Ethernet link that should be up is down, all its channels
-	ConditionHot       ConditionKind = "hot"       // near or above the temperature at which throttling begins
-	ConditionThrottled ConditionKind = "throttled" // the clock is below its maximum because something is at its limit
-	ConditionResetting ConditionKind = "resetting"
-	ConditionUnknown   ConditionKind = "unknown"
-	ConditionHung      ConditionKind = "hung"
-	ConditionLost      ConditionKind = "lost"
-)
-
-// The kinds that are no states.
-const (
-	ConditionMemoryFailed ConditionKind = "memory_failed"     // a GDDR module is not trained, or failed its self-test
-	ConditionMemoryErrors ConditionKind = "memory_errors"     // a GDDR module had an error that was not corrected
-	ConditionReadStalled  ConditionKind = "telemetry_stalled" // a read of the chip's own table does not return
-	ConditionTripped      ConditionKind = "thermal_trips"     // a device has shut itself down for heat since power-on
-	ConditionMemoryFull   ConditionKind = "memory_full"       // hardly any DRAM of a device is free
-	ConditionStaleMemory  ConditionKind = "stale"             // dead processes left memory accounted for
-	ConditionUnbound      ConditionKind = "unbound"           // the host has boards without a driver
-	ConditionStuck        ConditionKind = "stuck"             // a process waits for chips on which nothing completes: a suspicion
-)
 
 // The causes of ConditionThrottled, beside those of a State.
 const (

@@ -5,10 +5,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/failure/gather"
 	"github.com/ttmon/ttmon/internal/failure/keep"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/why"
 )
 
@@ -30,8 +30,8 @@ func newFailures(d *ttmond) *failures {
 // allocationFailed makes an event of a failure.
 func (d *ttmond) allocationFailed(r *failure.Record) {
 	d.log.Info("allocation failed", "id", r.ID, "pid", r.Process.PID, "uid", r.Process.UID, "pool", r.Pool, "bank_bytes", r.Need(), "cause", r.Verdict.Cause)
-	e := eventlog.Event{
-		Time: r.Time, Kind: eventlog.KindNoRoom, Level: eventlog.Warning, Short: strconv.Itoa(r.Process.PID) + " no room", Text: why.Event(r, false),
+	e := model.Event{
+		Time: r.Time, Kind: model.EventNoRoom, Level: model.Warning, Short: strconv.Itoa(r.Process.PID) + " no room", Text: why.Event(r, false),
 		Process: true, PID: r.Process.PID, Failure: r.ID,
 	}
 	for _, c := range r.Chips {
@@ -47,5 +47,5 @@ func (d *ttmond) allocationFailed(r *failure.Record) {
 func (d *ttmond) failuresLeftOut(uid int, n uint64) {
 	d.log.Warn("allocations failed too often to report each", "uid", uid, "not_reported", n)
 	text := strconv.FormatUint(n, 10) + " more allocations failed, too many to report each"
-	d.backlog.Append(eventlog.Event{Time: time.Now(), Kind: eventlog.KindNoRoom, Level: eventlog.Warning, Short: "no room", Text: text})
+	d.backlog.Append(model.Event{Time: time.Now(), Kind: model.EventNoRoom, Level: model.Warning, Short: "no room", Text: text})
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/claim"
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/source/track"
@@ -282,14 +281,11 @@ func (r *Recorder) listEvent(p *process, n uint64, x item) {
 
 // failed records a failed allocation: what people look for first.
 func (r *Recorder) failed(p *process, l *list, e *ledgerfile.Event) {
-	r.Event(eventlog.Event{
-		Time: e.Time, Kind: KindNoRoom, Level: eventlog.Warning, Process: true, PID: p.def.PID,
+	r.Event(model.Event{
+		Time: e.Time, Kind: model.EventNoRoom, Level: model.Warning, Process: true, PID: p.def.PID,
 		Short: strconv.Itoa(p.def.PID) + " found no room", Text: words.NoRoom(p.def.PID, p.def.Name, l.def.Pool, e.Bytes),
 	})
 }
-
-// KindNoRoom is the kind of the event of a request for memory that found none.
-const KindNoRoom = "no_room"
 
 // define gives a list its number as soon as its pool is known. Pools that are
 // not accounted for never get one.

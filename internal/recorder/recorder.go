@@ -7,12 +7,10 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/view/event"
-	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
@@ -68,27 +66,14 @@ func (r *Recorder) add(x item) {
 func (r *Recorder) Snapshot(s *model.Snapshot, told bool) {
 	for _, e := range r.detector.Next(s) {
 		if !told {
-			r.Event(Logged(e))
+			r.Event(e)
 		}
 	}
 	r.add(item{at: s.Time, kind: recording.KindSnapshot, body: wire.Append(nil, s)})
 }
 
-// Logged is an event between two snapshots in the form of the log.
-func Logged(e event.Event) eventlog.Event {
-	level := eventlog.Info
-	switch e.Level {
-	case words.Warning:
-		level = eventlog.Warning
-	case words.Critical:
-		level = eventlog.Critical
-	}
-	process := e.Kind == event.Started || e.Kind == event.Gone || e.Kind == event.Died
-	return eventlog.Event{Time: e.At, Kind: string(e.Kind), Level: level, Devices: e.Devices, Short: e.Short, Text: e.Text, Process: process, PID: e.PID}
-}
-
 // Event takes in something that happened.
-func (r *Recorder) Event(e eventlog.Event) {
+func (r *Recorder) Event(e model.Event) {
 	r.add(item{at: e.Time, kind: recording.KindEvent, value: e})
 }
 
@@ -146,7 +131,7 @@ func (r *Recorder) write(x *item) error {
 		return r.out.Lost(x.at, x.id, x.n)
 	}
 	switch v := x.value.(type) {
-	case eventlog.Event:
+	case model.Event:
 		v.Time = x.at
 		return r.out.Event(v)
 	case *failure.Record:

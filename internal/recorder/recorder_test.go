@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
@@ -107,11 +106,11 @@ func do(t *testing.T, d *libtest.Driver, lines ...string) {
 func TestOrder(t *testing.T) {
 	r := newRecorded(t, tuitest.Start)
 	at := func(s int) time.Time { return tuitest.Start.Add(time.Duration(s) * time.Second) }
-	r.Event(eventlog.Event{Time: at(3), Text: "third"})
+	r.Event(model.Event{Time: at(3), Text: "third"})
 	r.Snapshot(tuitest.Host(1, 2), false)
 	r.Output(at(1), recording.Output{Stream: 1, Text: "first"})
 	ok(t, r.Flush(at(2)))
-	r.Event(eventlog.Event{Time: at(2).Add(1), Text: "between"})
+	r.Event(model.Event{Time: at(2).Add(1), Text: "between"})
 	list, _ := r.end(t)
 	var kinds []recording.Kind
 	for i, x := range list {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // written is a recording of some seconds as it lies on the disk, and the truth
@@ -100,7 +101,7 @@ func follow(t *testing.T, r *Reader) (c *Cursor, live map[uint32]map[uint64]bloc
 		ok(t, err)
 		switch rec.Kind {
 		case KindEvent:
-			if rec.Event.Kind == KindGap {
+			if rec.Event.Kind == model.EventDamaged {
 				gaps++
 			}
 		case KindList:
@@ -173,7 +174,7 @@ func TestFlippedBits(t *testing.T) {
 			}
 			marks, err := r.Events()
 			ok(t, err)
-			if damaged := slices.ContainsFunc(marks, func(m Mark) bool { return m.Event.Kind == KindGap }); gaps > 0 && !damaged {
+			if damaged := slices.ContainsFunc(marks, func(m Mark) bool { return m.Event.Kind == model.EventDamaged }); gaps > 0 && !damaged {
 				t.Fatalf("bit %d of byte %d of block %d: it is not among the events", bit, n, i)
 			}
 		}

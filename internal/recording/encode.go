@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // When a block ends and a key block begins.
@@ -163,10 +163,10 @@ func (e *Encoder) json(kind Kind, t time.Time, v any) error {
 func (e *Encoder) Meta(t time.Time, m Meta) error { return e.json(KindMeta, t, m) }
 
 // Event tells what happened.
-func (e *Encoder) Event(x eventlog.Event) error { return e.EventAt(x.Time, x) }
+func (e *Encoder) Event(x model.Event) error { return e.EventAt(x.Time, x) }
 
 // EventAt tells what happened, at the place of another time: it became known then.
-func (e *Encoder) EventAt(t time.Time, x eventlog.Event) error { return e.json(KindEvent, t, x) }
+func (e *Encoder) EventAt(t time.Time, x model.Event) error { return e.json(KindEvent, t, x) }
 
 // Failure writes a failed allocation. One that repeats is written again under the
 // same ID.

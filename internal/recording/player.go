@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -31,7 +30,7 @@ type Player struct {
 // Mark is a moment that can be jumped to.
 type Mark struct {
 	Time  time.Time
-	Event eventlog.Event
+	Event model.Event
 }
 
 // ErrEmpty is the error of a recording without a snapshot.
@@ -300,11 +299,11 @@ func (r *Reader) Events() (out []Mark, err error) {
 
 // ScanEvents calls f with the events that became known at or after a time, oldest
 // first. What is damaged is passed over. It reads little where there are few.
-func (r *Reader) ScanEvents(since time.Time, f func(eventlog.Event)) error {
+func (r *Reader) ScanEvents(since time.Time, f func(model.Event)) error {
 	skip := func(b *block) bool { return b.noEvent || !since.IsZero() && b.last < since.UnixNano() }
 	return r.scan(scan{skip: skip}, func(kind Kind, _ int64, body []byte) error {
 		if kind == KindEvent {
-			var e eventlog.Event
+			var e model.Event
 			if newState().decode(body, &e) == nil {
 				f(e)
 			}

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
 	"github.com/ttmon/ttmon/internal/wire"
@@ -19,7 +18,7 @@ func played(t *testing.T) (p *Player, clock *time.Time) {
 	for s := 0; s <= 60; s += 2 {
 		ok(t, w.Snapshot(at(float64(s)), wire.Append(nil, tuitest.Host(1, s))))
 		if s%20 == 0 && s > 0 && s < 60 {
-			ok(t, w.Event(eventlog.Event{Time: at(float64(s)), Kind: "alert", Text: "hot"}))
+			ok(t, w.Event(model.Event{Time: at(float64(s)), Kind: "alert", Text: "hot"}))
 		}
 	}
 	ok(t, w.Close())

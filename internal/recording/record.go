@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -97,7 +97,7 @@ type Output struct {
 type Record struct {
 	Time    time.Time
 	Kind    Kind
-	Event   *eventlog.Event
+	Event   *model.Event
 	Meta    *Meta
 	Process *Process
 	List    *List

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/blocks"
-	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
 	"github.com/ttmon/ttmon/internal/wire"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
@@ -78,7 +78,7 @@ func (s *randomRecording) step(t testing.TB) {
 		ok(t, s.w.Snapshot(when, body))
 		s.truth.snapshot = string(body)
 	case 3:
-		ok(t, s.w.Event(eventlog.Event{Time: when, Kind: "alert", Text: "hot"}))
+		ok(t, s.w.Event(model.Event{Time: when, Kind: "alert", Text: "hot"}))
 	case 4:
 		ok(t, s.w.Output(when, Output{1, "a line"}))
 	case 5:
@@ -295,7 +295,7 @@ func TestForeignFiles(t *testing.T) {
 func TestClockSetBack(t *testing.T) {
 	w, path := create(t)
 	for _, s := range []float64{5, 3, 4, 6} {
-		ok(t, w.Event(eventlog.Event{Time: at(s), Text: fmt.Sprint(s)}))
+		ok(t, w.Event(model.Event{Time: at(s), Text: fmt.Sprint(s)}))
 		ok(t, w.Flush())
 	}
 	ok(t, w.Close())

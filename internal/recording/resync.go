@@ -9,17 +9,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-// KindGap is the kind of the event that stands where a part of a recording is
-// damaged.
-const KindGap = "damaged"
-
 // gapEvent tells that nothing is known from a time on.
-func gapEvent(ns int64) eventlog.Event {
-	return eventlog.Event{Time: time.Unix(0, ns), Kind: KindGap, Level: eventlog.Warning, Short: "damaged", Text: words.RecordingGap}
+func gapEvent(ns int64) model.Event {
+	return model.Event{Time: time.Unix(0, ns), Kind: model.EventDamaged, Level: model.Warning, Short: "damaged", Text: words.RecordingGap}
 }
 
 // resync finds the next whole block where the chain of headers breaks. Either the

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/wire"
@@ -140,7 +139,7 @@ func (s *State) apply(kind Kind, ns int64, body []byte) (r Record, err error) {
 	case KindSnapshot:
 		s.snapshot, s.snapTime = body, ns
 	case KindEvent:
-		r.Event = new(eventlog.Event)
+		r.Event = new(model.Event)
 		err = s.decode(body, r.Event)
 	case KindFailure:
 		r.Failure, _ = failure.Decode(body) // of a newer ttmon, or damaged: passed over

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/console"
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/history"
 	"github.com/ttmon/ttmon/internal/model"
@@ -98,11 +97,10 @@ func Eventful(r *recording.Reader) (time.Time, error) {
 	if err != nil {
 		return first, fmt.Errorf("looking for events: %w", err)
 	}
-	rank := map[string]int{eventlog.Critical: 3, eventlog.Warning: 2, eventlog.Info: 1}
-	at, worst := first, 0
+	at, worst := first, model.Fine
 	for i := range marks {
-		if e := &marks[i].Event; rank[e.Level] > worst && !e.Time.Before(first) && !e.Time.After(last) {
-			at, worst = e.Time, rank[e.Level]
+		if e := &marks[i].Event; e.Level > worst && !e.Time.Before(first) && !e.Time.After(last) {
+			at, worst = e.Time, e.Level
 		}
 	}
 	return at, nil

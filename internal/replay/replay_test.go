@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ttmon/ttmon/internal/blocks"
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/model"
@@ -66,19 +65,19 @@ func recorded(t *testing.T) *Recording {
 
 // TestEventful: a look at a recording begins at the first of its worst events.
 func TestEventful(t *testing.T) {
-	at := func(seconds int, level string) eventlog.Event {
-		return eventlog.Event{Time: start.Add(time.Duration(seconds) * time.Second), Level: level, Kind: "x", Text: "x"}
+	at := func(seconds int, level model.Level) model.Event {
+		return model.Event{Time: start.Add(time.Duration(seconds) * time.Second), Level: level, Kind: "x", Text: "x"}
 	}
 	for _, tt := range []struct {
 		name   string
-		events []eventlog.Event
+		events []model.Event
 		want   int
 	}{
 		{"nothing happened", nil, 0},
-		{"only a start", []eventlog.Event{at(20, eventlog.Info)}, 20},
-		{"a warning after it", []eventlog.Event{at(20, eventlog.Info), at(30, eventlog.Warning), at(40, eventlog.Warning)}, 30},
-		{"the worst counts", []eventlog.Event{at(20, eventlog.Warning), at(50, eventlog.Critical), at(55, eventlog.Critical)}, 50},
-		{"an event from outside the recording", []eventlog.Event{at(-20, eventlog.Critical), at(30, eventlog.Info)}, 30},
+		{"only a start", []model.Event{at(20, model.Info)}, 20},
+		{"a warning after it", []model.Event{at(20, model.Info), at(30, model.Warning), at(40, model.Warning)}, 30},
+		{"the worst counts", []model.Event{at(20, model.Warning), at(50, model.Critical), at(55, model.Critical)}, 50},
+		{"an event from outside the recording", []model.Event{at(-20, model.Critical), at(30, model.Info)}, 30},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "run.ttrec")

@@ -11,7 +11,6 @@ import (
 
 	"github.com/ttmon/ttmon/internal/alert"
 	"github.com/ttmon/ttmon/internal/alert/notify"
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/eventlog/watch"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
@@ -91,16 +90,16 @@ func (s *Server) hostName() string {
 
 // alertChanged puts alerts into the log and the event log.
 func (s *Server) alertChanged(list []*alert.Alert) {
-	var events []eventlog.Event
+	var events []model.Event
 	for _, a := range list {
-		e := eventlog.Event{
-			Time: a.FiredAt, Kind: eventlog.KindAlert, Level: a.Severity(), Short: a.Name(), Text: a.Name() + ": " + words.Escape(a.Annotations["summary"]),
+		e := model.Event{
+			Time: a.FiredAt, Kind: model.EventAlert, Level: words.AlertLevel(a.Severity()), Short: a.Name(), Text: a.Name() + ": " + words.Escape(a.Annotations["summary"]),
 		}
 		if pci := a.Labels["pci"]; pci != "" {
 			e.Devices = []string{pci}
 		}
 		if a.Status == alert.Resolved {
-			e.Time, e.Level, e.Short = a.ResolvedAt, eventlog.Info, a.Name()+" over"
+			e.Time, e.Level, e.Short = a.ResolvedAt, model.Info, a.Name()+" over"
 			e.Text = "over: " + e.Text
 			s.log.Info("alert resolved", "alert", a.Name(), "summary", a.Annotations["summary"], "silenced", a.Silenced)
 		} else {

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/api"
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/history/disk"
 	"github.com/ttmon/ttmon/internal/history/held"
 	"github.com/ttmon/ttmon/internal/journal"
@@ -236,12 +235,12 @@ func (a *archive) notify(message string, args ...any) {
 			text += fmt.Sprintf(", %s %v", strings.ReplaceAll(key, "_", " "), args[i+1])
 		}
 	}
-	a.appendEvents(eventlog.Event{Time: time.Now(), Kind: eventlog.KindTTMond, Level: eventlog.Warning, Text: text})
+	a.appendEvents(model.Event{Time: time.Now(), Kind: model.EventTTMond, Level: model.Warning, Text: text})
 }
 
 // appendEvents appends events to the journal. journalChanged is told where it cannot be
 // written.
-func (a *archive) appendEvents(list ...eventlog.Event) {
+func (a *archive) appendEvents(list ...model.Event) {
 	if j := a.opened(); j != nil {
 		_ = j.Append(list...)
 	}
@@ -285,7 +284,7 @@ func (a *archive) storeSamples(*model.Snapshot) {
 }
 
 // writeEvents writes events that happened on the host. It waits for the disk.
-func (a *archive) writeEvents(list []eventlog.Event) {
+func (a *archive) writeEvents(list []model.Event) {
 	a.startTask(&a.writing, "writing events takes")
 	defer a.end(&a.writing)
 	a.appendEvents(list...)

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/ttmon/ttmon/internal/api"
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/stream"
 )
@@ -28,7 +27,7 @@ type Sink interface {
 	// where the host has it, which then must not change either; nil: it has not.
 	Snapshot(s *model.Snapshot, body []byte)
 	// Events returns when they are kept.
-	Events(ctx context.Context, list []eventlog.Event)
+	Events(ctx context.Context, list []model.Event)
 	// Resume is the last event that is kept. It waits until that is known.
-	Resume(ctx context.Context) (eventlog.Origin, error)
+	Resume(ctx context.Context) (model.EventOrigin, error)
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/blocks"
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
@@ -47,7 +46,7 @@ func recordedHost(t *testing.T) string {
 			ok(w.Site(at, recording.Site{ID: 3, Tag: "weights", Stack: []ledgerfile.Frame{{File: "train.py", Line: 12, Function: "load"}}}))
 			ok(w.Alloc(at, 2, blocks.Block{Addr: 4096, Size: 1024, Site: 3}))
 		case 30:
-			ok(w.Event(eventlog.Event{Time: at, Kind: "alert", Level: eventlog.Warning, Text: "too hot"}))
+			ok(w.Event(model.Event{Time: at, Kind: "alert", Level: model.Warning, Text: "too hot"}))
 		case 40:
 			ok(w.Alloc(at, 2, blocks.Block{Addr: 8192, Size: 1024, Site: 3}))
 		case 41:

@@ -25,7 +25,6 @@ import (
 	"github.com/ttmon/ttmon/internal/alert/notify"
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/daemon"
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/httpguard"
 	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/model"
@@ -222,7 +221,7 @@ func (s *Server) Snapshot(snap *model.Snapshot, body []byte) {
 }
 
 // Events implements Sink.
-func (s *Server) Events(ctx context.Context, list []eventlog.Event) {
+func (s *Server) Events(ctx context.Context, list []model.Event) {
 	if s.archive == nil {
 		return
 	}
@@ -234,7 +233,7 @@ func (s *Server) Events(ctx context.Context, list []eventlog.Event) {
 }
 
 // Resume implements Sink.
-func (s *Server) Resume(ctx context.Context) (o eventlog.Origin, err error) {
+func (s *Server) Resume(ctx context.Context) (o model.EventOrigin, err error) {
 	if s.archive == nil {
 		return o, nil
 	}

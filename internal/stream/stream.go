@@ -48,7 +48,7 @@ const (
 	KindHello    Kind = "hello"    // Hello; the first frame
 	KindState    Kind = "state"    // State; before each snapshot
 	KindSnapshot Kind = "snapshot" // ttmon.snapshot/1, as the follower's user may see it
-	KindEvent    Kind = "event"    // eventlog.Event, with its number
+	KindEvent    Kind = "event"    // model.Event, with its number
 )
 
 // Hello begins a stream.

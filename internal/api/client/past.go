@@ -21,7 +21,7 @@ import (
 )
 
 // Events asks for what happened, oldest first.
-func (c *Client) Events(ctx context.Context, q eventlog.Query) ([]eventlog.Event, error) {
+func (c *Client) Events(ctx context.Context, q eventlog.Query) ([]model.Event, error) {
 	v := url.Values{}
 	set := func(key string, t time.Time) {
 		if !t.IsZero() {
@@ -39,12 +39,14 @@ func (c *Client) Events(ctx context.Context, q eventlog.Query) ([]eventlog.Event
 	if q.Device != "" {
 		v.Set("device", q.Device)
 	}
-	v["kind"] = q.Kinds
+	for _, k := range q.Kinds {
+		v.Add("kind", string(k))
+	}
 	body, err := c.get(ctx, "/v1/events?"+v.Encode())
 	if err != nil {
 		return nil, err
 	}
-	var answer struct{ Events []eventlog.Event }
+	var answer struct{ Events []model.Event }
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return nil, fmt.Errorf("reading the events of the ttmond at %s: %w", c.path, err)
 	}

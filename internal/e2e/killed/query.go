@@ -10,7 +10,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim"
 )
 
@@ -51,8 +51,8 @@ func (l *loop) snapshot(ctx context.Context) (time.Time, error) {
 	return s.Time.Truncate(time.Millisecond), err
 }
 
-func (l *loop) happened(ctx context.Context) ([]eventlog.Event, error) {
-	var answer struct{ Events []eventlog.Event }
+func (l *loop) happened(ctx context.Context) ([]model.Event, error) {
+	var answer struct{ Events []model.Event }
 	err := l.get(ctx, "/v1/events", &answer)
 	return answer.Events, err
 }

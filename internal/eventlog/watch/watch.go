@@ -5,11 +5,9 @@ package watch
 import (
 	"fmt"
 
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/event"
-	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // eventFields are the figures of a device that are kept with an event.
@@ -30,34 +28,20 @@ const maxEventDevices = 8
 type Watcher struct{ detector event.Detector }
 
 // Next returns what happened since the last snapshot.
-func (w *Watcher) Next(s *model.Snapshot) (list []eventlog.Event) {
+func (w *Watcher) Next(s *model.Snapshot) (list []model.Event) {
 	happened := w.detector.Next(s)
 	for i := range happened {
 		if i == maxEvents {
-			return append(list, eventlog.Event{
-				Time: s.Time, Kind: eventlog.KindTTMond, Level: eventlog.Warning,
+			return append(list, model.Event{
+				Time: s.Time, Kind: model.EventTTMond, Level: model.Warning,
 				Text: fmt.Sprintf("%d more events of the same second are left out", len(happened)-maxEvents),
 			})
 		}
-		e := &happened[i]
-		entry := eventlog.Event{
-			Time: e.At, Kind: string(e.Kind), Level: level(e.Level), Devices: e.Devices, Short: e.Short, Text: e.Text,
-			Process: e.Kind == event.Started || e.Kind == event.Gone || e.Kind == event.Died, PID: e.PID,
-		}
-		entry.Values, entry.Bounds = Values(s, e.Devices)
-		list = append(list, entry)
+		e := happened[i]
+		e.Values, e.Bounds = Values(s, e.Devices)
+		list = append(list, e)
 	}
 	return list
-}
-
-func level(l words.Level) string {
-	switch l {
-	case words.Critical:
-		return eventlog.Critical
-	case words.Warning:
-		return eventlog.Warning
-	}
-	return eventlog.Info
 }
 
 // Values are the known figures of some devices, and the bounds of those that

@@ -6,7 +6,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/launches"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
@@ -51,8 +50,8 @@ func (s *Session) noPrograms(why error, now time.Time) {
 		return
 	}
 	p.noted = why
-	s.r.Event(eventlog.Event{
-		Time: now, Kind: eventlog.KindTTMond, Level: eventlog.Warning, Short: "programs are not recorded",
+	s.r.Event(model.Event{
+		Time: now, Kind: model.EventTTMond, Level: model.Warning, Short: "programs are not recorded",
 		Text: words.ProgramsNotRecorded(why),
 	})
 }
@@ -82,8 +81,8 @@ func (s *Session) awaitPrograms() {
 	switch {
 	case p.on && p.upTo.Before(begun):
 		s.r.ProgramsBroken()
-		s.r.Event(eventlog.Event{
-			Time: begun, Kind: eventlog.KindTTMond, Level: eventlog.Warning, Short: "the last programs are missing",
+		s.r.Event(model.Event{
+			Time: begun, Kind: model.EventTTMond, Level: model.Warning, Short: "the last programs are missing",
 			Text: words.ProgramsBehind(p.upTo),
 		})
 	case !p.on && p.why == nil && s.latest != nil && s.latest.Source == model.Daemon:

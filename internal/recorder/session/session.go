@@ -86,7 +86,7 @@ type Session struct {
 type seen struct {
 	snap   *model.Snapshot
 	blocks []*blocks.Process // from a ttmond that watches through the kernel
-	events []eventlog.Event
+	events []model.Event
 	asked  bool // events were asked for
 	// failures are requests for memory that failed since the look before.
 	failures []*failure.Record

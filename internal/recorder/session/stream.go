@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks/changes"
-	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -90,8 +90,8 @@ func (s *Session) awaitStream() {
 		}
 	}
 	if t.on && t.upTo.Before(begun) {
-		s.r.Event(eventlog.Event{
-			Time: begun, Kind: eventlog.KindTTMond, Level: eventlog.Warning, Short: "the end is missing",
+		s.r.Event(model.Event{
+			Time: begun, Kind: model.EventTTMond, Level: model.Warning, Short: "the end is missing",
 			Text: words.RecordingBehind(t.upTo),
 		})
 	}
@@ -108,8 +108,8 @@ func (s *Session) compared(now time.Time) {
 		return
 	}
 	t.looked = t.why
-	s.r.Event(eventlog.Event{
-		Time: now, Kind: eventlog.KindTTMond, Level: eventlog.Info, Short: "blocks are compared",
+	s.r.Event(model.Event{
+		Time: now, Kind: model.EventTTMond, Level: model.Info, Short: "blocks are compared",
 		Text: words.BlocksCompared(t.why),
 	})
 }

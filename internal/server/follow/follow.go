@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api"
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/eventlog/watch"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/server"
@@ -246,7 +245,7 @@ func (h *Host) bridge(ctx context.Context, s *model.Snapshot, instance string, s
 }
 
 // events follows the events of one connection. from is the last one that is kept.
-func (h *Host) events(ctx context.Context, sink server.Sink, from *eventlog.Origin) (connected bool, err error) {
+func (h *Host) events(ctx context.Context, sink server.Sink, from *model.EventOrigin) (connected bool, err error) {
 	hello, body, in, err := h.open(ctx, url.Values{
 		stream.ParamOnly: {stream.OnlyEvents}, stream.ParamLog: {from.Log}, stream.ParamAfter: {strconv.FormatUint(from.Seq, 10)},
 	})
@@ -255,11 +254,11 @@ func (h *Host) events(ctx context.Context, sink server.Sink, from *eventlog.Orig
 	}
 	defer body.Close()
 	if hello.Log != from.Log {
-		*from = eventlog.Origin{Log: hello.Log}
+		*from = model.EventOrigin{Log: hello.Log}
 	}
 	if from.Seq+1 < hello.First && from.Seq > 0 {
-		sink.Events(ctx, []eventlog.Event{{
-			Time: time.Now(), Kind: eventlog.KindTTMond, Level: eventlog.Warning,
+		sink.Events(ctx, []model.Event{{
+			Time: time.Now(), Kind: model.EventTTMond, Level: model.Warning,
 			Text: fmt.Sprintf("%d events are missing: ttmond had dropped them before ttmon-server was back", hello.First-1-from.Seq),
 		}})
 	}
@@ -271,13 +270,13 @@ func (h *Host) events(ctx context.Context, sink server.Sink, from *eventlog.Orig
 		if kind != stream.KindEvent {
 			continue
 		}
-		var e eventlog.Event
+		var e model.Event
 		if err := json.Unmarshal(frame, &e); err != nil || e.Seq <= from.Seq {
 			return true, errors.Join(err, errors.New("an event of ttmond is out of order"))
 		}
 		from.Seq = e.Seq
-		e.From, e.Volatile = &eventlog.Origin{Log: hello.Log, Seq: e.Seq}, false
-		sink.Events(ctx, []eventlog.Event{e})
+		e.From, e.Volatile = &model.EventOrigin{Log: hello.Log, Seq: e.Seq}, false
+		sink.Events(ctx, []model.Event{e})
 	}
 }
 

@@ -82,7 +82,7 @@ func (b *Backlog) Run(ctx context.Context, feed Feed) {
 
 // Append keeps events; before Run has opened the backlog they are dropped. It waits
 // for the disk.
-func (b *Backlog) Append(list ...eventlog.Event) {
+func (b *Backlog) Append(list ...model.Event) {
 	events := b.Events()
 	if events == nil || len(list) == 0 {
 		return

@@ -211,17 +211,17 @@ func (e *examiner) trouble(a Area) (any bool) {
 		}
 		do := t.Remedy
 		t.Remedy = "" // it stands by itself
-		e.add(Finding{Area: a, Level: levelOf(t.Level), Code: words.Code(t.Kind), Devices: t.Devices, Text: name + ": " + t.Sentence(), Do: do})
+		e.add(Finding{Area: a, Level: levelOf(t.Level), Code: string(t.Kind), Devices: t.Devices, Text: name + ": " + t.Sentence(), Do: do})
 	}
 	return any
 }
 
 // areaOf is what trouble is about.
 func areaOf(t *words.Trouble) Area {
-	switch t.Kind {
-	case model.ConditionUnbound:
+	switch t.Kind.Row().Subject {
+	case model.OfHost:
 		return Driver
-	case model.ConditionSlowLink, model.ConditionLinkDown, model.ConditionWeakLink:
+	case model.OfLink:
 		return Links
 	}
 	return Devices

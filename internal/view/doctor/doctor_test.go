@@ -64,7 +64,7 @@ func TestExamine(t *testing.T) {
 		}, "no_board", 3},
 		"hung":           {func(s *doctor.Subject) { sample.Hang(&s.Snapshot.Devices[1]) }, "hung", 2},
 		"lost":           {func(s *doctor.Subject) { sample.Lose(&s.Snapshot.Devices[1]) }, "lost", 2},
-		"slow link":      {func(s *doctor.Subject) { s.Snapshot.Devices[2].PCIe.Degraded = model.Value(true) }, "link", 1},
+		"slow link":      {func(s *doctor.Subject) { s.Snapshot.Devices[2].PCIe.Degraded = model.Value(true) }, "slow_link", 1},
 		"PCIe errors":    {func(s *doctor.Subject) { s.Setup.Functions[0].FatalErrors = model.Value[uint64](1) }, "pcie_errors", 1},
 		"mixed firmware": {func(s *doctor.Subject) { s.Snapshot.Devices[1].Firmware.Bundle = model.Value("18.1.0.0") }, "firmware", 0},
 		"no firmware": {func(s *doctor.Subject) {

@@ -1,11 +1,11 @@
 package event
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 
-	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -17,17 +17,17 @@ func (c *comparison) devices() {
 		p := old[d.BusID]
 		delete(old, d.BusID)
 		if p == nil {
-			c.device(Appeared, words.Warning, d, "appeared", "appeared: "+words.Foreign(d.Board)+" at "+words.Escape(d.BusID))
+			c.device(model.EventAppeared, model.Warning, d, "appeared", "appeared: "+words.Foreign(d.Board)+" at "+words.Escape(d.BusID))
 			continue
 		}
 		c.conditions(p, d)
 		if p.ThermalTrips.Known() && d.ThermalTrips.Known() && d.ThermalTrips.V > p.ThermalTrips.V {
-			c.device(Tripped, words.Critical, d, "tripped", "shut itself down for heat")
+			c.device(model.EventTripped, model.Critical, d, "tripped", "shut itself down for heat")
 		}
 	}
 	for i := range c.old.Devices { // in the order of the devices, not of the map
 		if p := &c.old.Devices[i]; old[p.BusID] != nil {
-			c.device(Removed, words.Critical, p, "removed", "is gone: "+words.Escape(p.BusID))
+			c.device(model.EventRemoved, model.Critical, p, "removed", "is gone: "+words.Escape(p.BusID))
 		}
 	}
 }
@@ -41,28 +41,10 @@ func byBus(s *model.Snapshot) map[string]*model.Device {
 }
 
 // device adds an event of one device.
-func (c *comparison) device(k Kind, l words.Level, d *model.Device, short, text string) {
+func (c *comparison) device(k model.EventKind, l model.Level, d *model.Device, short, text string) {
 	name := fmt.Sprintf("device %d ", d.Index)
 	c.add(k, l, []string{d.BusID}, fmt.Sprintf("%d %s", d.Index, short), name+text)
 }
-
-// kinds are the kinds of the events about conditions. Memory that fills or is
-// left behind is told by other events.
-var kinds = lazy.Value[map[model.ConditionKind]Kind]{New: func() map[model.ConditionKind]Kind {
-	return map[model.ConditionKind]Kind{
-		model.ConditionThrottled:    Throttle,
-		model.ConditionHot:          Throttle,
-		model.ConditionSlowLink:     Link,
-		model.ConditionMemoryFailed: State,
-		model.ConditionMemoryErrors: State,
-		model.ConditionReadStalled:  State,
-		model.ConditionResetting:    State,
-		model.ConditionUnknown:      State,
-		model.ConditionHung:         State,
-		model.ConditionLost:         State,
-		model.ConditionStuck:        State,
-	}
-}}
 
 // conditions notes which conditions of a device began and which are over. A
 // condition whose value can no longer be read ends without an event: whether it
@@ -73,27 +55,27 @@ func (c *comparison) conditions(p, d *model.Device) {
 		return slices.ContainsFunc(list, func(c model.Condition) bool { return c.Kind == k })
 	}
 	for i := range is {
-		if k, ours := kinds.Get()[is[i].Kind]; ours && !has(was, is[i].Kind) {
+		if k := is[i].Kind.Row(); k.Event != "" && !has(was, is[i].Kind) {
 			text := begun(&is[i])
-			if is[i].Kind == model.ConditionStuck {
-				text = "has a process that may be stuck, " + named(c.now, is[i].Process)
+			if is[i].Process.PID != 0 {
+				text += ", " + named(c.now, is[i].Process)
 			}
 			if facts := words.Facts(c.now, &is[i]); facts != "" {
 				text += ": " + facts
 			}
-			c.device(k, is[i].Level, d, words.Kind(is[i].Kind), text)
+			c.device(k.Event, is[i].Level, d, k.Word, text)
 		}
 	}
 	for i := range was {
-		k, ours := kinds.Get()[was[i].Kind]
-		if !ours || has(is, was[i].Kind) || d.State != model.StateOK { // of one that is in another state now, that was said above
+		k := was[i].Kind.Row()
+		if k.Event == "" || has(is, was[i].Kind) || d.State != model.StateOK { // of one that is in another state now, that was said above
 			continue
 		}
 		short, text := ended(&was[i])
 		if held := words.Held(c.now, &was[i]); held != "" {
 			text += " for " + held
 		}
-		c.device(k, words.Info, d, short, text)
+		c.device(k.Event, model.Info, d, short, text)
 	}
 }
 
@@ -110,39 +92,18 @@ func named(s *model.Snapshot, id model.ProcessID) string {
 
 // begun says that a device has come into a condition.
 func begun(c *model.Condition) string {
-	switch c.Kind {
-	case model.ConditionSlowLink:
-		return "has a slow PCIe link"
-	case model.ConditionResetting:
-		return "is being reset"
-	case model.ConditionMemoryFailed:
-		return "has failed GDDR"
-	case model.ConditionMemoryErrors:
-		return "has GDDR errors"
-	case model.ConditionReadStalled:
-		return "does not answer reads of its telemetry table"
-	}
-	return "is " + words.What(c)
+	return cmp.Or(c.Kind.Row().Begun, "is "+words.What(c))
 }
 
 // ended says that a condition of a device is over, and as the end of the
 // sentence what it was.
 func ended(c *model.Condition) (short, text string) {
-	switch c.Kind {
-	case model.ConditionSlowLink:
-		return "link ok", "has its full PCIe link again, it was slow"
-	case model.ConditionHot:
-		return "cool again", "is no longer hot, it was"
-	case model.ConditionStuck:
-		return "not stuck", "has no process any more that seems stuck, it had one"
-	case model.ConditionMemoryFailed:
-		return "GDDR ok", "has working GDDR again, it was failed"
-	case model.ConditionMemoryErrors:
-		return "GDDR ok", "has no GDDR errors any more, it had some"
-	case model.ConditionReadStalled:
-		return "answers", "answers reads of its telemetry table again, it did not"
-	case model.ConditionThrottled:
-		return "full clock", "is no longer throttled, it was " + words.What(c)
+	k := c.Kind.Row()
+	switch {
+	case k.Ended == "":
+		return "ok again", "is ok again, it was " + words.What(c)
+	case c.Cause != "" && k.Begun == "":
+		return k.Ended, k.EndedText + " " + words.What(c)
 	}
-	return "ok again", "is ok again, it was " + words.What(c)
+	return k.Ended, k.EndedText
 }

@@ -203,21 +203,21 @@ func TestPID(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(before, after *model.Snapshot)
-		want   map[Kind]int
+		want   map[model.EventKind]int
 	}{
-		{"started", func(a, _ *model.Snapshot) { a.Processes = a.Processes[1:] }, map[Kind]int{Started: 182034}},
-		{"gone", func(_, b *model.Snapshot) { b.Processes = b.Processes[1:] }, map[Kind]int{Gone: 182034}},
+		{"started", func(a, _ *model.Snapshot) { a.Processes = a.Processes[1:] }, map[model.EventKind]int{model.EventStarted: 182034}},
+		{"gone", func(_, b *model.Snapshot) { b.Processes = b.Processes[1:] }, map[model.EventKind]int{model.EventGone: 182034}},
 		{"died", func(_, b *model.Snapshot) {
 			b.StaleSlots = append(b.StaleSlots, model.StaleSlot{PID: 4711, Region: "x"})
-		}, map[Kind]int{Died: 4711}},
-		{"a source", func(_, b *model.Snapshot) { b.Source = model.Daemon }, map[Kind]int{Source: 0}},
+		}, map[model.EventKind]int{model.EventDied: 4711}},
+		{"a source", func(_, b *model.Snapshot) { b.Source = model.Daemon }, map[model.EventKind]int{model.EventSource: 0}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, b := tuitest.Host(4, 0), tuitest.Host(4, 1)
 			tt.change(a, b)
 			var d Detector
 			d.Next(a)
-			got := map[Kind]int{}
+			got := map[model.EventKind]int{}
 			for _, e := range d.Next(b) {
 				got[e.Kind] = e.PID
 			}
@@ -237,7 +237,7 @@ func TestConditionsAreDamped(t *testing.T) {
 		s.Devices[0].Temperature = model.Value(temp)
 		j.Assess(s)
 		for _, e := range d.Next(s) {
-			if e.Kind == Throttle {
+			if e.Kind == model.EventThrottle {
 				got = append(got, e.Text)
 			}
 		}
@@ -256,11 +256,11 @@ func TestFirstSnapshotMakesNoEvents(t *testing.T) {
 }
 
 func TestAbout(t *testing.T) {
-	e := Event{Devices: []string{"a", "b"}}
+	e := model.Event{Devices: []string{"a", "b"}}
 	if !e.About("a") || e.About("c") {
 		t.Error("about the wrong devices")
 	}
-	if e = (Event{}); !e.About("c") {
+	if e = (model.Event{}); !e.About("c") {
 		t.Error("an event of the host concerns all")
 	}
 }

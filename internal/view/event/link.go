@@ -9,7 +9,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-// links notes Ethernet links that went down, came up, or trained again, and how the
+// links notes model.EventEthernet links that went down, came up, or trained again, and how the
 // links of a chip are after its reset.
 func (c *comparison) links() {
 	was, is := mesh.Of(c.old), mesh.Of(c.now)
@@ -28,7 +28,7 @@ func (c *comparison) links() {
 		switch {
 		case after > before:
 		case after < before && after == 0:
-			level, short, text = words.Info, "link up", "all channels are up again"
+			level, short, text = model.Info, "link up", "all channels are up again"
 		default:
 			continue
 		}
@@ -36,7 +36,7 @@ func (c *comparison) links() {
 		if buses == nil {
 			continue
 		}
-		c.add(Ethernet, level, buses, fmt.Sprintf("%s %s", words.Edge(e), short), "Ethernet link "+words.Edge(e)+": "+text)
+		c.add(model.EventEthernet, level, buses, fmt.Sprintf("%s %s", words.Edge(e), short), "Ethernet link "+words.Edge(e)+": "+text)
 	}
 }
 
@@ -62,7 +62,7 @@ func (c *comparison) retrained(old, e *mesh.Edge) {
 	if !ok1 || !ok2 || after <= before || buses == nil {
 		return
 	}
-	c.add(Ethernet, words.Warning, buses, words.Edge(e)+" retrained",
+	c.add(model.EventEthernet, model.Warning, buses, words.Edge(e)+" retrained",
 		fmt.Sprintf("Ethernet link %s has trained again: %s since the reset", words.Edge(e), words.Count(int(after), "retrain")))
 }
 
@@ -90,13 +90,13 @@ func (c *comparison) afterReset(d *model.Device) {
 	if before == 0 {
 		return
 	}
-	level, short := words.Info, "links back"
+	level, short := model.Info, "links back"
 	text := fmt.Sprintf("device %d after its reset: %d of %s up as before", d.Index, again, words.Count(before, "Ethernet link"))
 	if len(lost) > 0 {
-		level, short = words.Critical, "links lost"
+		level, short = model.Critical, "links lost"
 		text += ", lost channel " + words.Ranges(lost)
 	}
-	c.add(Ethernet, level, []string{d.BusID}, fmt.Sprintf("%d %s", d.Index, short), text)
+	c.add(model.EventEthernet, level, []string{d.BusID}, fmt.Sprintf("%d %s", d.Index, short), text)
 }
 
 // same is an edge of another moment.
@@ -132,17 +132,17 @@ func (c *comparison) kernelLog() {
 			}
 		}
 		from := map[model.LogSource]string{model.LogSMC: " firmware", model.LogDMC: " board controller"}[l.From]
-		c.add(Log, logLevel(l.Level), buses, name+" log", name+from+": "+words.Escape(l.Text))
+		c.add(model.EventLog, logLevel(l.Level), buses, name+" log", name+from+": "+words.Escape(l.Text))
 	}
 }
 
 // logLevel is how much a line of the kernel's log matters.
-func logLevel(kernel int) words.Level {
+func logLevel(kernel int) model.Level {
 	switch {
 	case kernel <= 3: // errors
-		return words.Critical
+		return model.Critical
 	case kernel == 4:
-		return words.Warning
+		return model.Warning
 	}
-	return words.Info
+	return model.Info
 }

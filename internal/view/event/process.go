@@ -47,7 +47,7 @@ func (c *comparison) processes() {
 			if list(p) == "" {
 				text = "is gone; " + elsewhere
 			}
-			c.process(Gone, p, "gone", text)
+			c.process(model.EventGone, p, "gone", text)
 			seen[id] = true
 		}
 	}
@@ -65,10 +65,10 @@ func (c *comparison) came(p *model.Process) {
 	case verb == "opened":
 		text = verb + " " + list(p)
 	}
-	c.process(Started, p, verb, text)
+	c.process(model.EventStarted, p, verb, text)
 }
 
-func (c *comparison) process(k Kind, p *model.Process, short, text string) {
+func (c *comparison) process(k model.EventKind, p *model.Process, short, text string) {
 	var buses []string
 	for i := range p.Devices {
 		for _, s := range []*model.Snapshot{c.now, c.old} {
@@ -78,7 +78,7 @@ func (c *comparison) process(k Kind, p *model.Process, short, text string) {
 			}
 		}
 	}
-	c.add(k, words.Info, buses, fmt.Sprintf("%d %s", p.PID, short), fmt.Sprintf("%s (%d) %s", Name(p), p.PID, text))
+	c.add(k, model.Info, buses, fmt.Sprintf("%d %s", p.PID, short), fmt.Sprintf("%s (%d) %s", Name(p), p.PID, text))
 	c.events[len(c.events)-1].PID = p.PID
 }
 
@@ -138,7 +138,7 @@ func (c *comparison) staleSlots() {
 		if d := c.now.Device(g.Device); d != nil {
 			buses = []string{d.BusID}
 		}
-		c.add(Died, words.Warning, buses, fmt.Sprintf("%d died", g.PID),
+		c.add(model.EventDied, model.Warning, buses, fmt.Sprintf("%d died", g.PID),
 			fmt.Sprintf("%s (%d) died and left %s accounted", escape(g.Name), g.PID, words.FigureInText(g.Bytes.Total())))
 		c.events[len(c.events)-1].PID = g.PID
 	}

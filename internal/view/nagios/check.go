@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
@@ -99,9 +98,9 @@ func statusOf(l words.Level) (s Status, counts bool) {
 // Codes are the kinds of notices that can be ignored.
 func Codes() []string {
 	codes := []string{"alert"}
-	for _, k := range assess.Kinds() {
-		if k != model.ConditionOK {
-			codes = append(codes, words.Code(k))
+	for i := range model.ConditionKinds {
+		if k := &model.ConditionKinds[i]; k.Level > model.Fine {
+			codes = append(codes, string(k.Kind))
 		}
 	}
 	slices.Sort(codes)

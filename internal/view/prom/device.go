@@ -75,12 +75,16 @@ func (w *Walker) conditions(s *model.Snapshot, emit Emit) {
 	a := assess.Of(s)
 	for i := range s.Devices {
 		d := &s.Devices[i]
-		for _, k := range conditions {
-			_, holds := a.Find(d.Index, k)
-			if !holds && !assess.CanFind(d, k) {
+		for j := range model.ConditionKinds {
+			k := &model.ConditionKinds[j]
+			if k.Level == model.Fine || k.Subject == model.OfHost {
 				continue
 			}
-			w.buf = label(append(w.buf[:0], w.devices[d.BusID].labels...), "condition", string(k))
+			_, holds := a.Find(d.Index, k.Kind)
+			if !holds && !assess.CanFind(d, k.Kind) {
+				continue
+			}
+			w.buf = label(append(w.buf[:0], w.devices[d.BusID].labels...), "condition", string(k.Kind))
 			emit(condition, w.buf, flag(holds))
 		}
 	}

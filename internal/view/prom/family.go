@@ -1,10 +1,8 @@
 package prom
 
 import (
-	"slices"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -189,8 +187,5 @@ func Families() []Family {
 var trackings = []model.Tracking{model.TrackOK, model.TrackPartial, model.TrackDenied, model.TrackAbsent, model.TrackUnknown}
 
 var states = model.States()
-
-// conditions are those that devices can be in.
-var conditions = slices.DeleteFunc(assess.Kinds(), func(k model.ConditionKind) bool { return k == model.ConditionOK || k == model.ConditionUnbound })
 
 var throttles = []model.Cause{model.ByHeat, model.ByPower, model.ByCurrent, model.ByVoltage, model.BySoftware, model.ByFirmware}

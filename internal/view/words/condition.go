@@ -9,80 +9,17 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/assess"
-	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/model"
 )
-
-// kindWords are the kinds of conditions in words, short enough for a column.
-var kindWords = lazy.Value[map[model.ConditionKind]string]{New: func() map[model.ConditionKind]string {
-	return map[model.ConditionKind]string{
-		model.ConditionResetting:    "resetting",
-		model.ConditionSlowLink:     "slow link",
-		model.ConditionWeakLink:     "weak link",
-		model.ConditionLinkDown:     "link down",
-		model.ConditionMemoryFailed: "mem fault",
-		model.ConditionMemoryErrors: "mem error",
-		model.ConditionReadStalled:  "stalled",
-		model.ConditionTripped:      "overheated before",
-		model.ConditionMemoryFull:   "memory full",
-		model.ConditionStaleMemory:  "stale memory",
-		model.ConditionUnbound:      "no driver",
-		model.ConditionStuck:        "stuck?",
-	}
-}}
-
-// Code is the stable word for a kind in notices, checks and findings: that of a
-// slow link is older than the kind.
-func Code(k model.ConditionKind) string {
-	if k == model.ConditionSlowLink {
-		return "link"
-	}
-	return string(k)
-}
 
 // StateWidth is the most cells that the word for a device's state takes.
 const StateWidth = len("throttled")
 
 // Kind is the word for a kind of condition: "slow link".
-func Kind(k model.ConditionKind) string {
-	if w, ok := kindWords.Get()[k]; ok {
-		return w
-	}
-	return Escape(string(k))
-}
+func Kind(k model.ConditionKind) string { return Escape(k.Row().Word) }
 
 // StateMark is the sign for a state where a device has a single cell.
-func StateMark(k model.ConditionKind) string {
-	switch k {
-	case model.ConditionOK:
-		return "■"
-	case model.ConditionLost:
-		return "X"
-	case model.ConditionHung:
-		return "H"
-	case model.ConditionResetting:
-		return "r"
-	case model.ConditionThrottled:
-		return "T"
-	case model.ConditionHot:
-		return "t"
-	case model.ConditionSlowLink:
-		return "s"
-	case model.ConditionLinkDown:
-		return "L"
-	case model.ConditionWeakLink:
-		return "l"
-	case model.ConditionStuck:
-		return "w"
-	case model.ConditionMemoryFailed:
-		return "M"
-	case model.ConditionMemoryErrors:
-		return "m"
-	case model.ConditionReadStalled:
-		return "R"
-	}
-	return "?"
-}
+func StateMark(k model.ConditionKind) string { return k.Row().Mark }
 
 // What says a condition with its cause, as far as that is known:
 // "throttled by heat".

@@ -46,7 +46,7 @@ func (n Notice) String() string {
 func Notices(s *model.Snapshot) []Notice {
 	var all []Notice
 	for _, t := range Troubles(s) {
-		all = append(all, Notice{Level: t.Level, Code: Code(t.Kind), Devices: t.Devices, Text: t.Sentence()})
+		all = append(all, Notice{Level: t.Level, Code: string(t.Kind), Devices: t.Devices, Text: t.Sentence()})
 	}
 	all = append(all, Notes(s)...)
 	sorted.Stable(all, func(a, b *Notice) int { return cmp.Compare(b.Level, a.Level) })

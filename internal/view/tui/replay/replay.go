@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/history"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
@@ -245,13 +246,10 @@ func (s *Screen) drawSlider(st recording.Status) {
 }
 
 func style(m recording.Mark) cells.Style {
-	switch m.Event.Level {
-	case "critical":
-		return cells.Bad
-	case "warning":
-		return cells.Warn
+	if m.Event.Level < model.Warning {
+		return cells.KeyText
 	}
-	return cells.KeyText
+	return cells.Of(m.Event.Level)
 }
 
 // clock is a time since the beginning: 1:02:03, 12:31.

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/config"
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/history"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
@@ -44,7 +44,7 @@ func show(t *testing.T) *shown {
 		now := tuitest.Start.Add(time.Duration(s) * time.Second)
 		ok(t, w.Snapshot(now, wire.Append(nil, tuitest.Host(2, s))))
 		if s == 40 {
-			ok(t, w.Event(eventlog.Event{Time: now, Level: eventlog.Warning, Text: "no room"}))
+			ok(t, w.Event(model.Event{Time: now, Level: model.Warning, Text: "no room"}))
 		}
 	}
 	ok(t, w.Close())

@@ -350,13 +350,13 @@ func (s *State) marks(sp spec, from time.Time) []chart.Mark {
 	var out []chart.Mark
 	for i := range s.log {
 		e := &s.log[i]
-		if e.At.Before(from) {
+		if e.Time.Before(from) {
 			continue
 		}
 		for _, d := range sp.devices {
 			if e.About(d.BusID) {
 				style := map[words.Level]cells.Style{words.Critical: cells.Bad, words.Warning: cells.Warn, words.Info: cells.Axis}[e.Level]
-				out = append(out, chart.Mark{At: e.At, Text: e.Short, Style: style})
+				out = append(out, chart.Mark{At: e.Time, Text: e.Short, Style: style})
 				break
 			}
 		}

@@ -33,7 +33,7 @@ func (p *logPage) draw(s *State, area cells.Area) {
 	out = append(out, widget.Entry{Heading: "Since ttmon top was started"})
 	for i := len(s.log) - 1; i >= 0; i-- {
 		e := &s.log[i]
-		out = append(out, widget.Entry{Name: e.At.Local().Format("Jan 2 15:04:05"), Value: e.Text, Style: cells.OfNote(e.Level)})
+		out = append(out, widget.Entry{Name: e.Time.Local().Format("Jan 2 15:04:05"), Value: e.Text, Style: cells.OfNote(e.Level)})
 	}
 	if len(s.log) == 0 {
 		out = append(out, widget.Entry{Value: "nothing has happened", Wide: true})

@@ -43,7 +43,7 @@ type State struct {
 	own    *history.Store // what this run has seen
 	hist   history.Reader // what the charts ask
 	detect event.Detector
-	log    []event.Event // of this run, oldest first
+	log    []model.Event // of this run, oldest first
 
 	around widget.Around
 	w, h   int
@@ -188,8 +188,8 @@ func (s *State) sample(snap *model.Snapshot) []tui.Effect {
 	if s.lost != nil {
 		s.lost.until = snap.Time
 		s.back, s.lost = s.lost, nil
-		s.note(event.Event{
-			At: snap.Time, Kind: event.Source, Level: words.Info, Short: "source back",
+		s.note(model.Event{
+			Time: snap.Time, Kind: model.EventSource, Level: words.Info, Short: "source back",
 			Text: fmt.Sprintf("the source answers again after %s", words.Span(s.back.until.Sub(s.back.since))),
 		})
 	}
@@ -215,17 +215,17 @@ func (s *State) show(snap *model.Snapshot) {
 	s.dev.ensureSelection(s)
 }
 
-func (s *State) note(events ...event.Event) {
+func (s *State) note(events ...model.Event) {
 	s.log = append(s.log, events...)
 	if n := len(s.log) - maxLog; n > 0 {
-		s.log = append([]event.Event(nil), s.log[n:]...)
+		s.log = append([]model.Event(nil), s.log[n:]...)
 	}
 }
 
 // jump forgets what does not lead to the samples that follow.
 func (s *State) jump(at time.Time) {
 	s.detect, s.paused, s.past = event.Detector{}, false, time.Time{}
-	s.log = slices.DeleteFunc(s.log, func(e event.Event) bool { return e.At.After(at) })
+	s.log = slices.DeleteFunc(s.log, func(e model.Event) bool { return e.Time.After(at) })
 	if s.memory != nil {
 		s.memory.Update(tui.Jumped{At: at})
 	}
@@ -242,8 +242,8 @@ func (s *State) lose(ev tui.Lost) {
 			s.lost.since = s.live.Time
 		}
 		s.back = nil
-		s.note(event.Event{
-			At: ev.At, Kind: event.Source, Level: words.Critical, Short: "source gone",
+		s.note(model.Event{
+			Time: ev.At, Kind: model.EventSource, Level: words.Critical, Short: "source gone",
 			Text: "the source does not answer: " + words.Escape(ev.Err.Error()),
 		})
 	}
