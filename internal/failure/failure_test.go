@@ -11,6 +11,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 const (
@@ -121,6 +122,34 @@ func TestClashBeyondL1(t *testing.T) {
 		if v := r.Verdict; v.Cause != TooLarge || v.Missing != 100 || len(v.Fixes) > 0 {
 			t.Errorf("L1_SMALL of %d: %+v", small, v)
 		}
+	}
+}
+
+// TestDoubtsUnderStacks: what a record from a ledger does not know has its own reason: of
+// blocks that were not kept, that; and under --stacks nothing says to use it.
+func TestDoubtsUnderStacks(t *testing.T) {
+	held := ledgerfile.FailedList{List: ledgerfile.List{Capacity: 1 << 20, Alignment: 32, Banks: 8}, Blocks: []ledgerfile.FailedBlock{{Address: 1024, Bytes: 2048}}}
+	for name, c := range map[string]struct {
+		flags  ledgerfile.Flags
+		missed uint32
+		want   []DoubtKind
+	}{
+		"no lines":                    {0, 0, []DoubtKind{NoLines, ChipUnknown}},
+		"none, though recorded":       {ledgerfile.StacksOn, 0, []DoubtKind{LinesMissing, ChipUnknown}},
+		"none, though functions were": {ledgerfile.NativeOn, 0, []DoubtKind{LinesMissing, ChipUnknown}},
+		"blocks that were not kept":   {ledgerfile.StacksOn, 1, []DoubtKind{BlocksMissing, LinesMissing, ChipUnknown}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list := held
+			if c.missed > 0 {
+				list.Blocks = nil
+			}
+			l := &ledgerfile.Ledger{Flags: c.flags}
+			r, ok := FromLedger(l, &ledgerfile.Failure{Kind: ledgerfile.NoRoom, Bytes: 2 << 20, Lists: []ledgerfile.FailedList{list}, Missed: c.missed}, Process{})
+			if !ok || !slices.Equal(r.Doubts, c.want) {
+				t.Errorf("%v, want %v", r.Doubts, c.want)
+			}
+		})
 	}
 }
 

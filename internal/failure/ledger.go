@@ -19,7 +19,7 @@ func FromLedger(l *ledgerfile.Ledger, f *ledgerfile.Failure, who Process) (*Reco
 	}
 	r := &Record{
 		Schema: Schema, Kind: NoRoom, Time: f.Time.UTC(), First: f.First.UTC(), Last: f.Last.UTC(), Count: f.Count, Source: string(model.FromTrack),
-		Process: who, Pool: pool.String(), Stack: l.Stack(f.Node), Tag: f.Tag, Allocator: uint64(f.Group),
+		Process: who, Pool: pool.String(), Stack: l.Stack(f.Node), Tag: f.Tag, Traced: l.Flags&(ledgerfile.StacksOn|ledgerfile.NativeOn) != 0, Allocator: uint64(f.Group),
 		Request: Request{Bytes: f.Asked, Limit: f.Limit, BottomUp: &f.BottomUp, Tensor: ParseTensor(f.Tensor)},
 		Chips:   []Chip{}, Sites: []Site{}, Siblings: []Sibling{}, Others: []Other{}, Doubts: []DoubtKind{},
 	}

@@ -54,6 +54,9 @@ type Record struct {
 	// known.
 	Stack []ledgerfile.Frame `json:"stack"`
 	Tag   string             `json:"tag,omitempty"`
+	// Traced says that lines were recorded: what has none came from no line that
+	// could be recorded.
+	Traced bool `json:"lines_recorded,omitzero"`
 	// Allocator tells the allocators of a process apart.
 	Allocator uint64 `json:"allocator,omitempty"`
 	// SubDevice is the number of the sub-device that the allocator is of; nil: it
@@ -158,6 +161,7 @@ const (
 	BlocksMissing DoubtKind = "blocks_missing"  // not all blocks are kept: too many, or too many failures
 	NoLines       DoubtKind = "no_lines"        // neither the line that asked nor those that hold memory are known
 	NoHolderLines DoubtKind = "no_holder_lines" // which lines hold memory is known under ttmon run --stacks only
+	LinesMissing  DoubtKind = "lines_missing"   // lines were recorded, and none of those that hold memory are known
 	ChipUnknown   DoubtKind = "chip_unknown"
 	// SeveralDevices: circular buffers or traces were checked against one of several
 	// devices; which one is not known.

@@ -83,7 +83,7 @@ func (r *Record) judgeTrace() {
 	case known:
 		v.Space = &space
 	case r.Region.Size > 0: // else there is no region, and nothing is in it
-		r.doubt(StateUnknown)
+		r.doubtState()
 		return
 	}
 	d := r.division()

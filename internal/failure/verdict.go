@@ -80,6 +80,8 @@ func (r *Record) doubtLines() {
 	request := len(r.Stack) > 0
 	switch {
 	case holders, request && r.State.Usage().Blocks == 0: // without blocks there are no holders
+	case r.Traced:
+		r.doubt(LinesMissing)
 	case request:
 		r.doubt(NoHolderLines)
 	default:
@@ -102,7 +104,7 @@ func (r *Record) judgeRoom() {
 	space, known := r.State.Space()
 	if !known {
 		if r.State.Capacity > 0 {
-			r.doubt(StateUnknown)
+			r.doubtState()
 		}
 		r.findFixes()
 		return
@@ -123,6 +125,13 @@ func (r *Record) judgeRoom() {
 		v.Cause, v.Missing = Fragmented, need-space.Largest
 	}
 	r.findFixes()
+}
+
+// doubtState notes that what was free is not known, unless the reason is known.
+func (r *Record) doubtState() {
+	if !slices.Contains(r.Doubts, BlocksMissing) {
+		r.doubt(StateUnknown)
+	}
 }
 
 // regionIsUnset reports whether the pool exists only if the program asks for it

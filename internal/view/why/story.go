@@ -448,6 +448,8 @@ func Doubts(r *failure.Record) (list []string) {
 			list = append(list, "lines are not known: ttmon run --stacks -- COMMAND names them")
 		case failure.NoHolderLines:
 			list = append(list, "which lines hold the memory is not known: ttmon run --stacks -- COMMAND names them")
+		case failure.LinesMissing:
+			list = append(list, "which lines hold the memory is not known: no line that is recorded led to it (--stacks=all records functions, too)")
 		case failure.ChipUnknown:
 			list = append(list, "which chip it is about is not known")
 		case failure.SeveralDevices:
