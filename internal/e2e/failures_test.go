@@ -29,10 +29,6 @@ type failing struct {
 	job   *ttnn.Job
 	times uint64 // requests that failed
 	last  uint64 // those of them that failed for the same reason as the last one
-	// records is how many failures are made of them: one for each reason. The
-	// probes count what one line asks for while the first is still being read, and
-	// do not know the reason of each: then it is one.
-	records int
 }
 
 // playFailing starts one, of the user nobody: by itself, or under ttmon run. ttnn may
@@ -241,13 +237,7 @@ func (k *keeper) isSeen(f *failing, how model.Source) {
 	var r *failure.Record
 	k.await("all failures of one reason are counted in one, and their device is known", func() bool {
 		r = k.why(root)
-		if r == nil || !r.ChipsResolved() {
-			return false
-		}
-		if f.records = 2; how == model.FromUprobe && r.Count == f.times {
-			f.records, f.last = 1, f.times
-		}
-		return r.Count == f.last
+		return r != nil && r.Count == f.last && r.ChipsResolved()
 	})
 	if r.Verdict.Cause != failure.Fragmented || r.Source != string(how) || r.Process.PID != f.job.PID || r.Process.UID != nobody || len(r.Verdict.Fixes) == 0 {
 		k.t.Errorf("kept: %s by %s of %+v, %d fixes", r.Verdict.Cause, r.Source, r.Process, len(r.Verdict.Fixes))
@@ -279,8 +269,8 @@ func (k *keeper) isSeen(f *failing, how model.Source) {
 	}
 	link := "(ttmon why " + id + ")"
 	k.await("an event leads to it", func() bool { return strings.Contains(root("events", "--daemon", k.api).out, link) })
-	if n := strings.Count(root("events", "--daemon", k.api).out, "no room for"); n != f.records {
-		k.t.Errorf("%d events are made of %d failures", n, f.records)
+	if n := strings.Count(root("events", "--daemon", k.api).out, "no room for"); n != 2 {
+		k.t.Errorf("%d events are made of two failures, of which one repeats", n)
 	}
 	k.until("the metric counts all", root, func(s *model.Snapshot) bool { return s.Device(0).AllocationFailures.V == f.times })
 	k.awaitSeries(fmt.Sprintf("tenstorrent_allocation_failures_total == %d", f.times), 1)
@@ -401,7 +391,7 @@ func isRecorded(t *testing.T, h *sim.Host, f *failing, tape *tape) {
 	for _, r := range list {
 		counted, causes[r.Verdict.Cause] = counted+r.Count, true
 	}
-	if err != nil || len(list) != f.records || counted != f.times || len(causes) != f.records {
+	if err != nil || len(list) != 2 || counted != f.times || len(causes) != 2 {
 		t.Errorf("recorded: %+v, %v", list, err)
 	}
 	for _, args := range [][]string{

@@ -1,11 +1,13 @@
 package uprobe
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
@@ -362,5 +364,31 @@ func TestFailuresOfOthers(t *testing.T) {
 	}
 	if count[1000] != maxWaitingOfUser || count[2000] != 1 || b.failures.total != 10_001 || b.failures.dropped == 0 {
 		t.Errorf("%v wait, %d failed, %d were dropped", count, b.failures.total, b.failures.dropped)
+	}
+}
+
+// TestReasonsOfOneLine: requests of one line that fail for different reasons before the
+// failures are collected are records of their own.
+func TestReasonsOfOneLine(t *testing.T) {
+	b := newAccounts(1000, budget.Limit{})
+	fails := func(bankBytes uint64) event {
+		e := event{kind: noRoom, stack: []ledgerfile.Frame{{File: "a.py", Line: 3}}}
+		*about[noRoomEvent](&e) = noRoomEvent{List: aList, Asked: 8 * bankBytes, Padded: 8 * bankBytes, Page: 64}
+		return e
+	}
+	for _, e := range []event{
+		made(aList, anAllocator, 0), fails(2 * capacity), took(aList, 64, 64, capacity), fails(capacity), fails(2 * capacity),
+		fails(capacity - 64), fails(capacity), fails(capacity),
+	} {
+		b.apply(&e)
+	}
+	got := map[failure.Cause]uint64{}
+	for _, r := range b.failures.list {
+		r.Judge()
+		got[r.Verdict.Cause] += r.Count
+	}
+	want := map[failure.Cause]uint64{failure.TooLarge: 2, failure.Full: 3, failure.Fragmented: 1}
+	if !maps.Equal(got, want) || len(b.failures.list) != len(want) {
+		t.Errorf("%v in %d records, want %v", got, len(b.failures.list), want)
 	}
 }

@@ -66,12 +66,24 @@ func (b *accounts) noRoom(p *process, of *event, at int64) {
 	if b.onlyAsks(p, l, of, need) {
 		return
 	}
-	b.failed(p, l, of, at, failure.NoRoom, func(r *failure.Record) {
+	b.failed(p, l, of, at, failure.NoRoom, reason(l, need), func(r *failure.Record) {
 		sharded, up := e.Shards > 0, e.BottomUp != 0
 		r.Request = failure.Request{
 			Bytes: e.Asked, BankBytes: need, Page: e.Page, Sharded: &sharded, Shards: uint64(e.Shards), BottomUp: &up,
 		}
 	})
+}
+
+// reason is why a list refuses a request, as far as its sums say it. Requests of one
+// line that fail for different reasons are told apart: another fix helps.
+func reason(l *list, need uint64) failure.Cause {
+	switch {
+	case need > l.Capacity:
+		return failure.TooLarge
+	case need > l.Capacity-min(l.Usage().BankBytes, l.Capacity):
+		return failure.Full
+	}
+	return failure.Fragmented
 }
 
 // maxAsked is how often a process may ask how full its lists are before scanning
@@ -87,7 +99,7 @@ func (b *accounts) onlyAsks(p *process, l *list, e *event, need uint64) bool {
 		return false
 	}
 	now := time.Now()
-	r, _ := b.failures.waitingFor(p, l, e, failure.NoRoom)
+	r, _ := b.failures.waitingFor(p, l, e, failure.NoRoom, reason(l, need))
 	if (r != nil || p.asked >= maxAsked) && !b.failures.mayCopy(now) {
 		return r == nil
 	}
@@ -123,8 +135,11 @@ func (b *accounts) clash(p *process, of *event, at int64) {
 }
 
 func (b *accounts) clashed(p *process, l *list, of *event, at int64, several bool) {
-	e := about[clashEvent](of)
-	b.failed(p, l, of, at, failure.Clash, func(r *failure.Record) {
+	e, why := about[clashEvent](of), failure.Overlap
+	if e.Lowest == 0 {
+		why = failure.TooLarge
+	}
+	b.failed(p, l, of, at, failure.Clash, why, func(r *failure.Record) {
 		r.Clash = &failure.Collision{Program: e.Program, Reach: e.Reach, Lowest: e.Lowest, Base: l.Base, Cores: coresIn(e.Cores[:])}
 		if e.Lowest > 0 {
 			r.Clash.Overlap = e.Reach - e.Lowest
@@ -143,7 +158,7 @@ func (b *accounts) refusedTrace(p *process, of *event, at int64) {
 		return
 	}
 	l, several := p.regionOf(e.Region)
-	b.failed(p, l, of, at, failure.Trace, func(r *failure.Record) {
+	b.failed(p, l, of, at, failure.Trace, failure.RegionTooSmall, func(r *failure.Record) {
 		r.Region = &failure.Region{Size: e.Region, Needed: e.Needed}
 		if several {
 			r.Doubts = append(r.Doubts, failure.SeveralDevices)
@@ -234,7 +249,7 @@ func (p *process) recall(e *event, number uint64) {
 
 // waitingFor finds the record, not collected yet, that a failed request belongs to,
 // and reports whether there is room for another.
-func (f *failures) waitingFor(p *process, l *list, e *event, kind failure.Kind) (r *failure.Record, room bool) {
+func (f *failures) waitingFor(p *process, l *list, e *event, kind failure.Kind, why failure.Cause) (r *failure.Record, room bool) {
 	ofUser, ofOne := 0, 0
 	for _, x := range f.list {
 		if x.Process.UID == p.uid {
@@ -244,7 +259,7 @@ func (f *failures) waitingFor(p *process, l *list, e *event, kind failure.Kind) 
 			continue
 		}
 		ofOne++
-		if x.Kind == kind && x.Allocator == l.allocator.number && x.Pool == l.Pool.String() && slices.Equal(e.stack, x.Stack) {
+		if x.Kind == kind && x.Verdict.Cause == why && x.Allocator == l.allocator.number && x.Pool == l.Pool.String() && slices.Equal(e.stack, x.Stack) {
 			r = x
 		}
 	}
@@ -252,12 +267,12 @@ func (f *failures) waitingFor(p *process, l *list, e *event, kind failure.Kind) 
 }
 
 // failed enters a request that failed: a record of its own, or one more of a
-// record that waits to be taken.
-func (b *accounts) failed(p *process, l *list, e *event, at int64, kind failure.Kind, fill func(*failure.Record)) {
+// record that waits to be taken and is of the same line and reason.
+func (b *accounts) failed(p *process, l *list, e *event, at int64, kind failure.Kind, why failure.Cause, fill func(*failure.Record)) {
 	b.failures.total++
 	p.failures++
 	when := time.Unix(0, at).UTC()
-	r, room := b.failures.waitingFor(p, l, e, kind)
+	r, room := b.failures.waitingFor(p, l, e, kind, why)
 	copies := b.failures.mayCopy(time.Now())
 	switch {
 	case r == nil && !room:
@@ -267,6 +282,7 @@ func (b *accounts) failed(p *process, l *list, e *event, at int64, kind failure.
 		r = &failure.Record{
 			Schema: failure.Schema, Kind: kind, First: when, Source: string(model.FromUprobe), Pool: l.Pool.String(), Allocator: l.allocator.number, Stack: e.stack,
 			Process: failure.Process{PID: p.PID, Start: p.Start, UID: p.uid, Release: p.Release},
+			Verdict: failure.Verdict{Cause: why}, // until it is judged
 		}
 		b.failures.list = append(b.failures.list, r)
 	}
