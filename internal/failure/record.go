@@ -44,6 +44,9 @@ type Record struct {
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
 	Count uint64    `json:"count"`
+	// Uncounted: the process had failures at about the same time that are in no
+	// record, for want of room.
+	Uncounted bool `json:"-"`
 	// Source is how it was seen: "uprobe" or "track" (libttmon).
 	Source  string  `json:"source"`
 	Process Process `json:"process"`

@@ -178,7 +178,11 @@ func health() []Device {
 		},
 		{
 			Name: "memory.failures", Title: "Failed Allocations", Sparse: true, Kind: Counter, Help: "requests for device memory that found no room, as far as ttmond sees allocators", JSON: "allocation_failures", Prom: counter("allocation_failures_total", ""),
-			Get: func(_ *model.Snapshot, d *model.Device) Value { return num(d.AllocationFailures) },
+			Get: func(_ *model.Snapshot, d *model.Device) Value {
+				v := num(d.AllocationFailures)
+				v.Bound = d.AllocationFailuresBound
+				return v
+			},
 		},
 		{
 			Name: "processes.count", Title: "Processes", Kind: Gauge, Help: "processes that use the device, as far as they can be seen", Prom: gauge("device_processes"),

@@ -100,6 +100,8 @@ type Device struct {
 	// AllocationFailures counts requests for memory of the device that failed,
 	// since ttmond counts them.
 	AllocationFailures Reading[uint64]
+	// AllocationFailuresBound is at_least where some were not counted.
+	AllocationFailuresBound Bound
 
 	PCIe      PCIe
 	Firmware  Firmware

@@ -155,6 +155,7 @@ func telemetry(a archive, d *model.Device) {
 	reading(a, "heartbeat_hz", &d.HeartbeatRate)
 	reading(a, "thermal_trips", &d.ThermalTrips)
 	reading(a, "allocation_failures", &d.AllocationFailures)
+	rareBound(a, "allocation_failures_bound", &d.AllocationFailuresBound)
 	object(a, "activity", &d.Activity, activity)
 	work(a, &d.Work)
 }

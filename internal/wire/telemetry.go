@@ -68,6 +68,18 @@ func boundWord(a archive, key string, b *model.Bound) {
 	}
 }
 
+// rareBound is the bound of a number that is exact as a rule: no member then.
+func rareBound(a archive, key string, b *model.Bound) {
+	word := ""
+	if *b != model.Exact {
+		word = b.String()
+	}
+	rare(a, key, &word)
+	if a.reads() && word != "" {
+		*b = model.ParseBound(word)
+	}
+}
+
 func memoryModule(a archive, m *model.MemoryModule) {
 	a.scope()
 	field(a, "index", &m.Index)
@@ -122,14 +134,7 @@ func ethernetPort(a archive, p *model.EthernetPort) {
 	reading(a, "retrains", &p.Retrains)
 	reading(a, "corrected_codewords", &p.Corrected)
 	reading(a, "uncorrected_codewords", &p.Uncorrected)
-	word := ""
-	if p.CodewordBound != model.Exact {
-		word = p.CodewordBound.String()
-	}
-	rare(a, "codewords_bound", &word)
-	if a.reads() && word != "" {
-		p.CodewordBound = model.ParseBound(word)
-	}
+	rareBound(a, "codewords_bound", &p.CodewordBound)
 	rareReading(a, "up_before_reset", &p.UpBefore)
 	rareReading(a, "sent_bytes_per_s", &p.Sent)
 	rareReading(a, "received_bytes_per_s", &p.Received)

@@ -37,6 +37,7 @@ type claim struct {
 	chips   []failure.Chip // that are not settled
 	counted []string       // bus ids for which it was
 	n       uint64
+	partly  bool // there were more, which are in no record
 	since   time.Time
 }
 
@@ -120,11 +121,11 @@ func (d *devices) uses(p *failure.Process, busID string) bool {
 
 // count counts failures for the devices that their process uses, and those that
 // are not known yet later.
-func (d *devices) count(p *failure.Process, chips []failure.Chip, n uint64, s *model.Snapshot, now time.Time) {
+func (d *devices) count(p *failure.Process, chips []failure.Chip, n uint64, partly bool, s *model.Snapshot, now time.Time) {
 	if n == 0 || len(chips) == 0 {
 		return
 	}
-	c := claim{process: *p, chips: slices.Clone(chips), n: n, since: now}
+	c := claim{process: *p, chips: slices.Clone(chips), n: n, partly: partly, since: now}
 	if d.countKnown(&c, s); len(c.chips) == 0 {
 		return
 	}
@@ -134,6 +135,7 @@ func (d *devices) count(p *failure.Process, chips []failure.Chip, n uint64, s *m
 	switch i := slices.IndexFunc(d.claims, same); {
 	case i >= 0:
 		d.claims[i].n += n
+		d.claims[i].partly = d.claims[i].partly || partly
 	case len(d.claims) < maxClaims:
 		d.claims = append(d.claims, c)
 	default:
@@ -168,6 +170,7 @@ func (d *devices) countKnown(c *claim, s *model.Snapshot) {
 		if !slices.Contains(c.counted, busID) {
 			c.counted = append(c.counted, busID)
 			d.counts[busID] += c.n
+			d.doubtful[busID] = d.doubtful[busID] || c.partly
 		}
 		return true
 	})
@@ -184,14 +187,18 @@ func (d *devices) drop(c *claim, s *model.Snapshot) {
 	}
 }
 
-// failures is the counter of a device. What was not counted makes a 0 unknown.
-func (d *devices) failures(x *model.Device) model.Reading[uint64] {
+// failures is the counter of a device. What was not counted makes a 0 unknown, and
+// any other count at least.
+func (d *devices) failures(x *model.Device) (model.Reading[uint64], model.Bound) {
 	n := d.counts[x.BusID]
 	unknown := slices.ContainsFunc(x.Chips, func(c model.Chip) bool { _, ok := c.ID.Get(); return !ok })
-	if n == 0 && (d.doubtful[x.BusID] || d.unmatched && (unknown || len(x.Chips) == 0)) {
-		return model.Missing[uint64](model.Absent, "allocations failed in a process that was not seen to have the device open")
+	switch doubtful := d.doubtful[x.BusID] || d.unmatched && (unknown || len(x.Chips) == 0); {
+	case !doubtful:
+		return model.Value(n), model.Exact
+	case n == 0:
+		return model.Missing[uint64](model.Absent, "allocations failed in a process that was not seen to have the device open"), model.Exact
 	}
-	return model.Value(n)
+	return model.Value(n), model.AtLeast
 }
 
 // known reports whether all chips of a record are on devices that its process uses.

@@ -234,6 +234,7 @@ func (g *Gatherer) Ended(e track.Ended) {
 
 // fromLedger takes the failures of a ledger that were not taken yet.
 func (g *Gatherer) fromLedger(path string, l *ledgerfile.Ledger, who failure.Process) {
+	evicted := slices.ContainsFunc(l.Failures, func(x ledgerfile.Failure) bool { return x.Number > uint64(len(l.Failures)) })
 	for i := range l.Failures {
 		x := &l.Failures[i]
 		if g.seen[path][x.Number] >= x.Count {
@@ -244,6 +245,7 @@ func (g *Gatherer) fromLedger(path string, l *ledgerfile.Ledger, who failure.Pro
 		}
 		g.seen[path][x.Number] = x.Count
 		if r, ok := failure.FromLedger(l, x, who); ok {
+			r.Uncounted = evicted
 			g.tells[subjectOf(r)] = true
 			g.add(r)
 		}
@@ -264,7 +266,7 @@ func (g *Gatherer) add(r *failure.Record) {
 	added := g.o.Store.Add(r)
 	k.ID = added.ID
 	g.mu.Lock()
-	g.devices.count(&k.Process, k.Chips, added.Count, s, now)
+	g.devices.count(&k.Process, k.Chips, added.Count, r.Uncounted, s, now)
 	known := g.devices.known(r)
 	g.mu.Unlock()
 	g.countProcess(&k, added.Count)
@@ -374,7 +376,7 @@ func (g *Gatherer) countProcess(k *failure.Summary, n uint64) {
 	}
 	f.Count += n
 	if !k.Last.Before(f.Last) {
-		f.Last, f.Pool, f.Clash, f.ID = k.Last, k.Pool, k.Kind == failure.Clash, cmp.Or(k.ID, f.ID)
+		f.Last, f.Pool, f.Clash, f.ID = k.Last, k.Pool, k.Kind == failure.Clash && k.Cause != failure.TooLarge, cmp.Or(k.ID, f.ID)
 	}
 }
 
@@ -408,7 +410,8 @@ func (g *Gatherer) Fill(s *model.Snapshot) {
 	defer g.mu.Unlock()
 	g.devices.observe(s, time.Now())
 	for i := range s.Devices {
-		s.Devices[i].AllocationFailures = g.devices.failures(&s.Devices[i])
+		d := &s.Devices[i]
+		d.AllocationFailures, d.AllocationFailuresBound = g.devices.failures(d)
 	}
 	for i := range s.Processes {
 		p := &s.Processes[i]

@@ -536,3 +536,28 @@ func TestLedgerWithoutFailures(t *testing.T) {
 		})
 	}
 }
+
+// TestMoreLinesThanRecords: a ledger keeps the last records only. Where it has had
+// more, what is counted is at least, by then and later.
+func TestMoreLinesThanRecords(t *testing.T) {
+	d := newDesk(t)
+	bound := func() model.Bound {
+		s := host()
+		d.Fill(s)
+		return s.Devices[0].AllocationFailuresBound
+	}
+	l := ledger(2)
+	l.PID, l.StartTicks = anothersPID, anothersStart
+	d.Ended(track.Ended{Path: "/dev/shm/a", UID: anothersUID, Ledger: l})
+	d.fromLedgers()
+	if n, b := d.counted(), bound(); n != 2 || b != model.Exact {
+		t.Errorf("%v %d, of one record", b, n)
+	}
+	l = ledger(3)
+	l.PID, l.StartTicks, l.Failures[0].Number = anothersPID, anothersStart, 70
+	d.Ended(track.Ended{Path: "/dev/shm/b", UID: anothersUID, Ledger: l})
+	d.fromLedgers()
+	if n, b := d.counted(), bound(); n < 3 || b != model.AtLeast {
+		t.Errorf("%v %d, of the 70th record", b, n)
+	}
+}

@@ -358,9 +358,13 @@ func TestFailuresOfOthers(t *testing.T) {
 		fails(uint32(100+i%50), 1000, i%16)
 	}
 	fails(7, 2000, 1)
-	count := map[int]int{}
+	count, uncounted := map[int]int{}, map[int]bool{}
 	for _, r := range b.failures.list {
 		count[r.Process.UID]++
+		uncounted[r.Process.UID] = uncounted[r.Process.UID] || r.Uncounted
+	}
+	if !uncounted[1000] || uncounted[2000] {
+		t.Errorf("failures that are in no record, by user: %v", uncounted)
 	}
 	if count[1000] != maxWaitingOfUser || count[2000] != 1 || b.failures.total != 10_001 || b.failures.dropped == 0 {
 		t.Errorf("%v wait, %d failed, %d were dropped", count, b.failures.total, b.failures.dropped)

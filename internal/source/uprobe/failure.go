@@ -277,6 +277,9 @@ func (b *accounts) failed(p *process, l *list, e *event, at int64, kind failure.
 	switch {
 	case r == nil && !room:
 		b.failures.dropped++
+		if i := slices.IndexFunc(b.failures.list, func(x *failure.Record) bool { return x.Process.PID == p.PID }); i >= 0 {
+			b.failures.list[i].Uncounted = true
+		}
 		return
 	case r == nil:
 		r = &failure.Record{
