@@ -23,7 +23,6 @@ import (
 )
 
 func main() {
-	daemon.CoarseTimers()
 	signal.Ignore(syscall.SIGPIPE) // a log reader or an API client that leaves
 	ends := daemon.EndSignals()
 	if !slices.Contains(ends, os.Signal(syscall.SIGHUP)) {

@@ -91,7 +91,7 @@ func last(text string, n int) string { return text[max(0, len(text)-n):] }
 // figures are what an attack did to the daemon, to root's workload and to the
 // viewer.
 type figures struct {
-	turn, turnP99, step    time.Duration // of the loop
+	turn, step             time.Duration // of the loop
 	work                   time.Duration // of the turn that worked longest
 	busiest                string        // on what
 	stall, stallP99        time.Duration // of the workload's reports
@@ -448,7 +448,7 @@ func (a *arena) settle() {
 	loop := a.healthy("health under attack")["loop"].(map[string]any)
 	of := func(name string) time.Duration { return time.Duration(loop[name].(float64) * float64(time.Second)) }
 	a.figures = figures{
-		turn: of("worst_turn_s"), turnP99: of("turn_p99_s"), step: of("worst_step_s"), work: of("worst_turn_cpu_s"),
+		turn: of("worst_turn_s"), step: of("worst_step_s"), work: of("worst_turn_cpu_s"),
 		busiest: fmt.Sprint(loop["busiest_turn"].(map[string]any)["work"]), mebibytes: int(a.memory() >> 20),
 	}
 	a.stopView()

@@ -25,7 +25,6 @@ func main() {
 	if len(os.Args) == 2 && os.Args[1] == chipread.Flag { // started to read one chip
 		os.Exit(chipread.Main())
 	}
-	daemon.CoarseTimers()
 	// A log reader or an API client that disconnects must not kill the daemon.
 	signal.Ignore(syscall.SIGPIPE)
 	ends := daemon.EndSignals()

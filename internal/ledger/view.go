@@ -204,18 +204,21 @@ func (l *Ledger) Largest(k model.ProcessID, n int, keep func(Buffer) bool) ([]Bu
 // Top returns n live buffers of a process: the largest, or the oldest, first.
 // Only those that keep accepts count, if it is not nil.
 func (l *Ledger) Top(k model.ProcessID, n int, oldest bool, keep func(Buffer) bool) ([]Buffer, bool) {
-	top := topHeap{order: bySize}
+	order := bySize
 	if oldest {
-		top.order = byAge
+		order = byAge
 	}
+	var list []Buffer
 	ok := l.Walk(k, func(b Buffer) bool {
 		if keep == nil || keep(b) {
-			top.offer(b, n)
+			list = append(list, b)
+		}
+		if len(list) > 2*n+slabLen { // of a million buffers only those that may be wanted are held
+			list = sortFirst(list, n, order)
 		}
 		return true
 	})
-	slices.SortFunc(top.list, top.order)
-	return top.list, ok
+	return sortFirst(list, n, order), ok
 }
 
 // The orders put what is wanted first.
@@ -228,50 +231,8 @@ func byAge(a, b Buffer) int {
 	return cmp.Or(a.Born.Compare(b.Born), cmp.Compare(b.Size, a.Size), cmp.Compare(a.ID, b.ID))
 }
 
-// topHeap keeps the first of what is offered to it, the last of them on top.
-type topHeap struct {
-	list  []Buffer
-	order func(a, b Buffer) int
-}
-
-func (h *topHeap) offer(b Buffer, limit int) {
-	if limit <= 0 {
-		return
-	}
-	if len(h.list) < limit {
-		h.list = append(h.list, b)
-		h.up()
-		return
-	}
-	if h.order(b, h.list[0]) < 0 {
-		h.list[0] = b
-		h.down()
-	}
-}
-
-func (h *topHeap) up() {
-	for i := len(h.list) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if h.order(h.list[i], h.list[parent]) <= 0 {
-			return
-		}
-		h.list[i], h.list[parent] = h.list[parent], h.list[i]
-		i = parent
-	}
-}
-
-func (h *topHeap) down() {
-	for i := 0; ; {
-		last := i
-		for c := 2*i + 1; c <= 2*i+2 && c < len(h.list); c++ {
-			if h.order(h.list[c], h.list[last]) > 0 {
-				last = c
-			}
-		}
-		if last == i {
-			return
-		}
-		h.list[i], h.list[last] = h.list[last], h.list[i]
-		i = last
-	}
+// sortFirst puts the first n of a list in order and drops the rest.
+func sortFirst(list []Buffer, n int, order func(a, b Buffer) int) []Buffer {
+	slices.SortFunc(list, order)
+	return list[:min(len(list), n)]
 }

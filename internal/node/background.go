@@ -119,9 +119,7 @@ func (b *background) run(ctx context.Context, since func() allocsock.Since) erro
 	defer b.kernelLog.Close()
 	tick := time.NewTicker(time.Duration(b.interval.Load()))
 	defer tick.Stop()
-	garbage := newGarbage()
 	for {
-		garbage.collect()
 		b.collect(ctx)
 		b.idle.keep(b.collector.IdlePower())
 		select {

@@ -185,8 +185,6 @@ func (d *ttmond) run(ctx context.Context) error {
 		g.Go(func() error { return d.awaitAllocSocket(users) })
 		hups := daemon.Hangups()
 		g.Go(func() error { return daemon.AwaitReloads(users, hups, d.log, d.reload) })
-		g.Go(func() error { return daemon.Trim(users) })
-		g.Go(func() error { return daemon.AdjustCores(users) })
 	}
 	d.announce()
 	g.Go(func() error { return d.notifyReady(life) })

@@ -168,21 +168,6 @@ func (d *ttmond) files(s *succession, clients []int) (files []handover.File) {
 	return files
 }
 
-// growFDTable has the kernel make room for all descriptors that we may get, now. It
-// doubles the room when it is full, and waits for all processors each time, tens
-// of milliseconds on a busy machine: clients would wait through six of those
-// while thousands of connections are taken over.
-func growFDTable(fd int) {
-	const enough = 1 << 16
-	var l unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
-		return
-	}
-	if high, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, int(min(l.Cur, enough))-1); err == nil {
-		unix.Close(high)
-	}
-}
-
 // receiveState takes over on a connection to a daemon, up to the point where it has paused
 // and waits for our confirmation.
 func (s *inherited) receiveState(c Config, conn *net.UnixConn) error {
@@ -199,7 +184,6 @@ func (s *inherited) receiveState(c Config, conn *net.UnixConn) error {
 		return errors.New("it gave no stream")
 	}
 	_ = unix.SetNonblock(stream, true)
-	growFDTable(stream)
 	f := os.NewFile(uintptr(stream), nameStream)
 	defer f.Close()
 	var taken []handover.File

@@ -174,8 +174,6 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 	g.Go(func() error { return s.api.Serve(ctx, l) })
 	hups := daemon.Hangups()
 	g.Go(func() error { return daemon.AwaitReloads(ctx, hups, s.log, s.reload) })
-	g.Go(func() error { return daemon.Trim(ctx) })
-	g.Go(func() error { return daemon.AdjustCores(ctx) })
 	ready()
 	return g.Wait()
 }

@@ -128,7 +128,6 @@ type Loop struct {
 	Longest      Turn    `json:"longest_turn"`   // the same, and what it did
 	Busiest      Turn    `json:"busiest_turn"`   // the one that worked longest in that time
 	LongestStep  float64 `json:"longest_step_s"` // for one client, in the last minute or two
-	TurnP99      float64 `json:"turn_p99_s"`     // since the start, rounded up to a power of two
 	Lag          float64 `json:"lag_s"`          // how long the present turn has taken; 0 while waiting
 	Queue        int     `json:"queue"`          // results that wait to be taken in
 	WorstEver    float64 `json:"worst_turn_s"`   // since the start

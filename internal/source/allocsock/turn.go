@@ -1,7 +1,6 @@
 package allocsock
 
 import (
-	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,7 +50,6 @@ type loopStats struct {
 	turns         uint64
 	longest, busy window[turn]
 	client        window[time.Duration]
-	counts        [40]uint64 // turns by the logarithm of their time in ns
 }
 
 // window is a maximum over the last one or two minutes.
@@ -115,7 +113,6 @@ func (s *Server) endTurn() {
 	l.turns++
 	l.longest.add(t, byTook, s.clock)
 	l.busy.add(t, byCPU, s.clock)
-	l.counts[min(bits.Len64(uint64(max(t.took, 0))), len(l.counts)-1)]++
 	l.mu.Unlock()
 }
 
@@ -188,17 +185,6 @@ func (s *Server) Loop() apitype.Loop {
 	out.Longest, out.Busiest = l.longest.longest(byTook).view(), l.busy.longest(byCPU).view()
 	out.LongestTurn, out.WorstEver, out.WorstCPU = out.Longest.Took, l.longest.ever.took.Seconds(), l.busy.ever.cpu.Seconds()
 	out.LongestStep, out.WorstStep = l.client.longest(byLength).Seconds(), l.client.ever.Seconds()
-	out.TurnP99 = l.quantile(0.99).Seconds()
 	out.DyingNow, out.HurriedEnds, out.LostLogLines = s.count.dying.Load(), s.count.hurried.Load(), s.count.lostLines.Load()
 	return out
-}
-
-func (l *loopStats) quantile(q float64) time.Duration {
-	below := uint64(0)
-	for i, n := range l.counts {
-		if below += n; below > 0 && float64(below) >= q*float64(l.turns) {
-			return time.Duration(1) << i
-		}
-	}
-	return 0
 }
