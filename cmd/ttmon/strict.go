@@ -10,7 +10,6 @@ import (
 
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/hostfs"
-	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/nearest"
 	"github.com/ttmon/ttmon/internal/source/setup"
 	"github.com/ttmon/ttmon/internal/view/words"
@@ -62,7 +61,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 
 // notHere returns the error for a command that only other tools have; nil: it is none.
 func notHere(cmd *cobra.Command, word string) error {
-	if use := elsewhere.Get()[word]; use != "" && (cmd == cmd.Root() || cmd.Name() == "smi") {
+	if use := elsewhere[word]; use != "" && (cmd == cmd.Root() || cmd.Name() == "smi") {
 		return exit.With(exit.Unsupported, "ttmon has no command %q: %s", word, use)
 	}
 	return nil
@@ -103,11 +102,11 @@ func unknownFlag(cmd *cobra.Command, flag string) error {
 		}
 	})
 	switch {
-	case onlySmi.Get()[flag] != "" && cmd.Name() != "smi":
-		return exit.With(exit.Unsupported, "%s has no %s: %s", cmd.CommandPath(), flag, onlySmi.Get()[flag])
+	case onlySmi[flag] != "" && cmd.Name() != "smi":
+		return exit.With(exit.Unsupported, "%s has no %s: %s", cmd.CommandPath(), flag, onlySmi[flag])
 	case strings.HasPrefix(flag, "--"):
 		return exit.Usage("unknown flag %s%s", flag, meant(cmd, flag, known))
-	case settings.Get()[flag] != "" && cmd.Name() == "smi":
+	case settings[flag] != "" && cmd.Name() == "smi":
 		return wouldSet(flag)
 	case flag == "-d" && cmd.Flags().Lookup("id") != nil: // a device to ttmon mem, a delay to dmon
 		return exit.Usage("unknown flag -d: -i selects devices")
@@ -133,22 +132,18 @@ func howToReset() string {
 }
 
 // elsewhere are commands of other tools, and what to use instead.
-var elsewhere = lazy.Value[map[string]string]{New: func() map[string]string {
-	return map[string]string{
-		"ps": "ttmon pmon -c 1 lists the programs that use devices", "who": "ttmon pmon -c 1 lists the programs that use devices",
-		"list": "ttmon smi -L lists the devices", "nvlink": "ttmon topo --links shows the Ethernet links between chips",
-		"stats": "ttmon dmon prints a line per device every second", "health": "ttmon doctor checks the host, ttmon check is for Nagios",
-		"discovery": "ttmon smi -L lists the devices", "reset": "ttmon never resets a board: " + howToReset(),
-		"clocks": "ttmon smi -q -d CLOCK shows the clocks", "pci": "ttmon smi -q -d PCIE shows the links",
-		"mig": "devices have no partitions; ttmon smi -L lists them", "vgpu": "devices have no partitions; ttmon smi -L lists them",
-	}
-}}
+var elsewhere = map[string]string{
+	"ps": "ttmon pmon -c 1 lists the programs that use devices", "who": "ttmon pmon -c 1 lists the programs that use devices",
+	"list": "ttmon smi -L lists the devices", "nvlink": "ttmon topo --links shows the Ethernet links between chips",
+	"stats": "ttmon dmon prints a line per device every second", "health": "ttmon doctor checks the host, ttmon check is for Nagios",
+	"discovery": "ttmon smi -L lists the devices", "reset": "ttmon never resets a board: " + howToReset(),
+	"clocks": "ttmon smi -q -d CLOCK shows the clocks", "pci": "ttmon smi -q -d PCIE shows the links",
+	"mig": "devices have no partitions; ttmon smi -L lists them", "vgpu": "devices have no partitions; ttmon smi -L lists them",
+}
 
 // onlySmi are flags of nvidia-smi that ttmon smi answers, and what to use with
 // the commands that do not have them.
-var onlySmi = lazy.Value[map[string]string]{New: func() map[string]string {
-	return map[string]string{"-eow": useCheck, "--error-on-warning": useCheck, "-col": useSelect, "--columns": useSelect}
-}}
+var onlySmi = map[string]string{"-eow": useCheck, "--error-on-warning": useCheck, "-col": useSelect, "--columns": useSelect}
 
 const (
 	useCheck  = "ttmon smi -eow exits with 15 on a warning, ttmon check is for monitoring systems"
@@ -156,25 +151,23 @@ const (
 )
 
 // settings are flags by which nvidia-smi or tt-smi changes a board.
-var settings = lazy.Value[map[string]string]{New: func() map[string]string {
-	return map[string]string{
-		"-pm": "the persistence mode", "-pl": "the power limit", "-ac": "application clocks", "-rac": "application clocks",
-		"-lgc": "the clocks", "-rgc": "the clocks", "-lmc": "the memory clocks", "-rmc": "the memory clocks",
-		"-mig": "the partitions", "-gtt": "the target temperature", "-am": "the accounting mode", "-caa": "the accounting",
-		"-lc": "the clocks", "-cc": "the CUDA clocks", "-dm": "the driver model", "-fdm": "the driver model", "-e": "the ECC mode", "-g": "how tt-smi resets boards",
-	}
-}}
+var settings = map[string]string{
+	"-pm": "the persistence mode", "-pl": "the power limit", "-ac": "application clocks", "-rac": "application clocks",
+	"-lgc": "the clocks", "-rgc": "the clocks", "-lmc": "the memory clocks", "-rmc": "the memory clocks",
+	"-mig": "the partitions", "-gtt": "the target temperature", "-am": "the accounting mode", "-caa": "the accounting",
+	"-lc": "the clocks", "-cc": "the CUDA clocks", "-dm": "the driver model", "-fdm": "the driver model", "-e": "the ECC mode", "-g": "how tt-smi resets boards",
+}
 
 func wouldSet(flag string) error {
-	return exit.With(exit.Unsupported, "%s sets %s, which is not supported: ttmon never changes a board", flag, settings.Get()[flag])
+	return exit.With(exit.Unsupported, "%s sets %s, which is not supported: ttmon never changes a board", flag, settings[flag])
 }
 
 // badValue says which values a flag takes, instead of how parsing failed.
 func badValue(cmd *cobra.Command, bad *pflag.InvalidValueError) error {
 	f := bad.GetFlag()
-	if in := "-" + f.Shorthand + bad.GetValue(); settings.Get()[in] != "" && cmd.Name() == "smi" { // -lgc is nvidia-smi's, not -l gc
+	if in := "-" + f.Shorthand + bad.GetValue(); settings[in] != "" && cmd.Name() == "smi" { // -lgc is nvidia-smi's, not -l gc
 		return wouldSet(in)
-	} else if onlySmi.Get()[in] != "" { // -col is nvidia-smi's, not -c ol
+	} else if onlySmi[in] != "" { // -col is nvidia-smi's, not -c ol
 		return unknownFlag(cmd, in)
 	}
 	name := "--" + f.Name

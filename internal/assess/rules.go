@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -77,19 +76,17 @@ type stateKind struct {
 }
 
 // stateKinds are the conditions that the driver's files state.
-var stateKinds = lazy.Value[map[model.State]stateKind]{New: func() map[model.State]stateKind {
-	return map[model.State]stateKind{
-		model.StateLost:      {model.ConditionLost, model.RemedyPower},
-		model.StateHung:      {model.ConditionHung, model.RemedyReset},
-		model.StateUnknown:   {model.ConditionUnknown, model.RemedyReset},
-		model.StateResetting: {model.ConditionResetting, model.RemedyResetAgain},
-	}
-}}
+var stateKinds = map[model.State]stateKind{
+	model.StateLost:      {model.ConditionLost, model.RemedyPower},
+	model.StateHung:      {model.ConditionHung, model.RemedyReset},
+	model.StateUnknown:   {model.ConditionUnknown, model.RemedyReset},
+	model.StateResetting: {model.ConditionResetting, model.RemedyResetAgain},
+}
 
 func states(f *finder) {
 	for i := range f.snap.Devices {
 		d := &f.snap.Devices[i]
-		is, bad := stateKinds.Get()[d.State]
+		is, bad := stateKinds[d.State]
 		if !bad {
 			continue
 		}
@@ -117,16 +114,14 @@ type limitCause struct {
 }
 
 // limitCauses are the firmware's own reasons to hold a clock down.
-var limitCauses = lazy.Value[map[model.ClockLimit]limitCause]{New: func() map[model.ClockLimit]limitCause {
-	return map[model.ClockLimit]limitCause{
-		model.LimitThermal: {model.ByHeat, model.RemedyCool}, model.LimitMemoryThermal: {model.ByHeat, model.RemedyCool},
-		model.LimitPower: {model.ByPower, model.RemedyPowerBudget}, model.LimitBoardPower: {model.ByPower, model.RemedyPowerBudget},
-		model.LimitBoardAverage: {model.ByPower, model.RemedyPowerBudget}, model.LimitBoardCritical: {model.ByPower, model.RemedyPowerBudget},
-		model.LimitCurrent: {model.ByCurrent, model.RemedyPowerBudget}, model.LimitFastCurrent: {model.ByCurrent, model.RemedyPowerBudget},
-		model.LimitVoltage: {model.ByVoltage, model.RemedyPowerBudget}, model.LimitHost: {model.BySoftware, model.RemedyClockCap},
-		model.LimitOther: {model.ByFirmware, ""},
-	}
-}}
+var limitCauses = map[model.ClockLimit]limitCause{
+	model.LimitThermal: {model.ByHeat, model.RemedyCool}, model.LimitMemoryThermal: {model.ByHeat, model.RemedyCool},
+	model.LimitPower: {model.ByPower, model.RemedyPowerBudget}, model.LimitBoardPower: {model.ByPower, model.RemedyPowerBudget},
+	model.LimitBoardAverage: {model.ByPower, model.RemedyPowerBudget}, model.LimitBoardCritical: {model.ByPower, model.RemedyPowerBudget},
+	model.LimitCurrent: {model.ByCurrent, model.RemedyPowerBudget}, model.LimitFastCurrent: {model.ByCurrent, model.RemedyPowerBudget},
+	model.LimitVoltage: {model.ByVoltage, model.RemedyPowerBudget}, model.LimitHost: {model.BySoftware, model.RemedyClockCap},
+	model.LimitOther: {model.ByFirmware, ""},
+}
 
 // throttledByFirmware is what the firmware itself says of the clock; known is
 // false where it says nothing.
@@ -138,9 +133,9 @@ func throttledByFirmware(d *model.Device) (c model.Condition, is, known bool) {
 	if !is {
 		return c, false, true
 	}
-	why, named := limitCauses.Get()[by]
+	why, named := limitCauses[by]
 	if !named {
-		why = limitCauses.Get()[model.LimitOther]
+		why = limitCauses[model.LimitOther]
 	}
 	c = model.Condition{Kind: model.ConditionThrottled, Cause: why.cause, Remedy: why.remedy}
 	if d.AICLK.Known() && d.AICLKMax.Known() {

@@ -5,8 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/ttmon/ttmon/internal/lazy"
 )
 
 // Tensor is what people ask tt-metal for.
@@ -85,28 +83,26 @@ type elementType struct {
 	tile  uint64 // of a tile of 32 x 32
 }
 
-var elementTypes = lazy.Value[map[string]elementType]{New: func() map[string]elementType {
-	return map[string]elementType{
-		"bfloat16":  {2, 2048},
-		"float32":   {4, 4096},
-		"uint32":    {4, 4096},
-		"int32":     {4, 4096},
-		"uint16":    {2, 2048},
-		"uint8":     {1, 1024},
-		"bfloat8_b": {0, 1088}, // a byte each, and an exponent for every 16
-		"bfloat4_b": {0, 576},
-	}
-}}
+var elementTypes = map[string]elementType{
+	"bfloat16":  {2, 2048},
+	"float32":   {4, 4096},
+	"uint32":    {4, 4096},
+	"int32":     {4, 4096},
+	"uint16":    {2, 2048},
+	"uint8":     {1, 1024},
+	"bfloat8_b": {0, 1088}, // a byte each, and an exponent for every 16
+	"bfloat4_b": {0, 576},
+}
 
 // ElementTypes are the types that Tensor knows.
-func ElementTypes() []string { return slices.Sorted(maps.Keys(elementTypes.Get())) }
+func ElementTypes() []string { return slices.Sorted(maps.Keys(elementTypes)) }
 
 const tileSide = 32
 
 // Request is the buffer of a tensor. Of an interleaved one a page is a tile, or a
 // row.
 func (t Tensor) Request() (r Request, err error) {
-	e, ok := elementTypes.Get()[t.Type]
+	e, ok := elementTypes[t.Type]
 	switch {
 	case !ok:
 		return r, fmt.Errorf("unknown data type %q: one of %s", t.Type, strings.Join(ElementTypes(), ", "))

@@ -2,8 +2,8 @@ package board
 
 import (
 	"slices"
+	"sync"
 
-	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -176,15 +176,15 @@ func orion(code uint16) Board {
 
 // boards is the catalogue, by code. Most commands do not need it: it is made on
 // first use.
-var boards = lazy.Value[[]Board]{New: catalogue}
+var boards = sync.OnceValue(catalogue)
 
 // All lists the catalogue by code. The slice is the caller's.
-func All() []Board { return slices.Clone(boards.Get()) }
+func All() []Board { return slices.Clone(boards()) }
 
 // ByCard finds a board by the name the driver, or for boards it does not know
 // the vendor, gives it.
 func ByCard(card string) (Board, bool) {
-	list := boards.Get()
+	list := boards()
 	i := slices.IndexFunc(list, func(b Board) bool { return b.Card == card })
 	if i < 0 {
 		return Board{}, false
@@ -194,7 +194,7 @@ func ByCard(card string) (Board, bool) {
 
 // ByCode finds a board by its UPI code.
 func ByCode(code uint16) (Board, bool) {
-	list := boards.Get()
+	list := boards()
 	i, ok := slices.BinarySearchFunc(list, code, func(b Board, c uint16) int { return int(b.Code) - int(c) })
 	if !ok {
 		return Board{}, false

@@ -91,7 +91,7 @@ func TestCatalogueHoldsTogether(t *testing.T) {
 		}
 	}
 	all[0].Card = "changed"
-	if boards.Get()[0].Card == "changed" {
+	if boards()[0].Card == "changed" {
 		t.Error("All hands out the catalogue itself")
 	}
 }
@@ -136,7 +136,7 @@ func TestFirmwareChangesFigures(t *testing.T) {
 }
 
 func TestEveryFigureIsNominal(t *testing.T) {
-	for _, b := range boards.Get() {
+	for _, b := range boards() {
 		for _, r := range []model.Reading[float64]{b.PowerLimit.At("19.9.0.0"), b.BoardPowerLimit.At("19.9.0.0"), nominal(b.ClockMax)} {
 			if r.Known() && !r.Nominal || !r.Known() && r.Why == "" {
 				t.Errorf("%s: %+v is neither nominal nor missing with a reason", b.Card, r)

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/sorted"
 )
 
@@ -40,9 +39,9 @@ func (l Limit) Left(uid int, own, total int64) int64 {
 }
 
 // Privileged users are limited only by the total.
-func Privileged(uid int) bool { return uid == 0 || uid == ownUID.Get() }
+func Privileged(uid int) bool { return uid == 0 || uid == ownUID }
 
-var ownUID = lazy.Value[int]{New: os.Geteuid}
+var ownUID = os.Geteuid()
 
 // Pool is one resource that users share. Its methods may be called from any
 // goroutine.

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sorted"
 )
@@ -63,16 +62,14 @@ func (j *join) allSeen(d *model.Device) bool {
 // dropRegionDoubts drops the doubts about regions.
 func (a *account) dropRegionDoubts() {
 	a.why = model.Known
-	a.doubts = slices.DeleteFunc(slices.Clone(a.doubts), func(d model.Doubt) bool { return regionDoubts.Get()[d.Kind] })
+	a.doubts = slices.DeleteFunc(slices.Clone(a.doubts), func(d model.Doubt) bool { return regionDoubts[d.Kind] })
 }
 
-var regionDoubts = lazy.Value[map[model.DoubtKind]bool]{New: func() map[model.DoubtKind]bool {
-	return map[model.DoubtKind]bool{
-		model.SlotUnseen: true, model.SlotUnproven: true, model.SlotUndecided: true, model.SlotsChanging: true,
-		model.SlotsOverflowed: true, model.RegionDenied: true, model.RegionUnreadable: true, model.LayoutUnknown: true,
-		model.RegionMisnamed: true,
-	}
-}}
+var regionDoubts = map[model.DoubtKind]bool{
+	model.SlotUnseen: true, model.SlotUnproven: true, model.SlotUndecided: true, model.SlotsChanging: true,
+	model.SlotsOverflowed: true, model.RegionDenied: true, model.RegionUnreadable: true, model.LayoutUnknown: true,
+	model.RegionMisnamed: true,
+}
 
 // deadOrAlive reports whether a doubt is about a slot of which is not known whether
 // its process lives: it may be what a dead one left.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/failure"
-	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
@@ -29,13 +28,11 @@ type Options struct {
 }
 
 // charted are the fields that viewers of traces are given.
-var charted = lazy.Value[map[string]string]{New: func() map[string]string {
-	return map[string]string{
-		"power.draw": "Power", "temperature.asic": "Temperature", "clocks.ai": "AICLK", "voltage.core": "Voltage", "current.core": "Current",
-		"fan.speed": "Fan", "pcie.rx": "PCIe to device", "pcie.tx": "PCIe from device", "activity.estimate": "Activity, estimated", "busy": "Busy",
-		"memory.used": "DRAM", "l1.used": "L1", "memory.stale": "left by dead processes",
-	}
-}}
+var charted = map[string]string{
+	"power.draw": "Power", "temperature.asic": "Temperature", "clocks.ai": "AICLK", "voltage.core": "Voltage", "current.core": "Current",
+	"fan.speed": "Fan", "pcie.rx": "PCIe to device", "pcie.tx": "PCIe from device", "activity.estimate": "Activity, estimated", "busy": "Busy",
+	"memory.used": "DRAM", "l1.used": "L1", "memory.stale": "left by dead processes",
+}
 
 // Write tells a sink all that a recording holds, and closes it. laid are the
 // slices of other traces, which Align has put on the recording's clock. What is kept
@@ -192,7 +189,7 @@ func (b *builder) snapshot(s *model.Snapshot, ns int64) {
 		b.place(group, d)
 		for j := range b.fields {
 			f := &b.fields[j]
-			title := charted.Get()[f.Name]
+			title := charted[f.Name]
 			if f.Foreign || f.Prom.Name == "" || f.Kind != metric.Gauge && f.Kind != metric.Counter && f.Kind != metric.Bool || title == "" && !b.o.All {
 				continue
 			}

@@ -1,8 +1,9 @@
 package metric
 
 import (
+	"sync"
+
 	"github.com/ttmon/ttmon/internal/assess"
-	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -148,7 +149,7 @@ func Sections() []Section {
 // Report lists the fields of a section with what they show for a device. What
 // hardly any device has is left out where it is missing.
 func (b Board) Report(section Section, d *model.Device) []Shown {
-	fields := registry.Get().bySection[section]
+	fields := registry().bySection[section]
 	if d.Telemetry.State == model.TelemetryOff {
 		switch section {
 		case Telemetry:
@@ -176,7 +177,7 @@ type index struct {
 	headed    []*Device
 }
 
-var registry = lazy.Value[index]{New: func() index {
+var registry = sync.OnceValue(func() index {
 	list := Devices()
 	x := index{byName: make(map[string]*Device, len(list)), bySection: map[Section][]*Device{}}
 	for i := range list {
@@ -190,12 +191,12 @@ var registry = lazy.Value[index]{New: func() index {
 		}
 	}
 	return x
-}}
+})
 
 // Named is the field of devices with a name. A view that asks for one that is
 // not there has a bug.
 func Named(name string) *Device {
-	f, ok := registry.Get().byName[name]
+	f, ok := registry().byName[name]
 	if !ok {
 		panic("BUG: there is no metric " + name)
 	}
@@ -204,4 +205,4 @@ func Named(name string) *Device {
 
 // Headed lists the fields that have a heading: the values that every view of
 // many devices shows, as far as there is room.
-func Headed() []*Device { return registry.Get().headed }
+func Headed() []*Device { return registry().headed }

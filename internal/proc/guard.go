@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
-	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -64,13 +63,6 @@ func (g *Guard) addStuck(id model.ProcessID, done <-chan struct{}) {
 	g.users[uid]++
 }
 
-// neverStarted is the closed channel of a call that was never started.
-var neverStarted = lazy.Value[<-chan struct{}]{New: func() <-chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}}
-
 // usualReadTime is how long a read takes that nothing blocks. It is not
 // deducted from the timeout, and is granted even when none is left.
 const usualReadTime = 5 * time.Millisecond
@@ -106,10 +98,11 @@ func (g *Guard) Run(id model.ProcessID, f func()) (returned <-chan struct{}, err
 	if x, ok := g.stuck[id]; ok {
 		return x.done, hostfs.ErrTimeout // one lost thread per process is enough
 	}
-	if !g.mayRun(id) {
-		return neverStarted.Get(), hostfs.ErrTimeout
-	}
 	done := make(chan struct{})
+	if !g.mayRun(id) {
+		close(done) // it was never started
+		return done, hostfs.ErrTimeout
+	}
 	started := time.Now()
 	var startedAfter atomic.Int64 // ns after started; 0: f has not been run yet
 	var took time.Duration

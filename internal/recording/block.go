@@ -7,8 +7,6 @@ import (
 	"hash/crc32"
 
 	"github.com/klauspost/compress/zstd"
-
-	"github.com/ttmon/ttmon/internal/lazy"
 )
 
 const (
@@ -43,7 +41,7 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("a recording of version %d, known is %d: use a newer ttmon", e.Version, version)
 }
 
-var castagnoli = lazy.Value[*crc32.Table]{New: func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }}
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func appendFileHeader(dst []byte, id uint64) []byte {
 	dst = append(dst, fileMagic...)
@@ -90,7 +88,7 @@ func parseBlock(h []byte, at int64) (b block, ok bool) {
 }
 
 func checksum(header, payload []byte) uint32 {
-	return crc32.Update(crc32.Checksum(header[:32], castagnoli.Get()), castagnoli.Get(), payload)
+	return crc32.Update(crc32.Checksum(header[:32], castagnoli), castagnoli, payload)
 }
 
 // packer compresses payloads into blocks.

@@ -8,12 +8,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/fleet/query"
 	"github.com/ttmon/ttmon/internal/fleet/sums"
-	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/text"
@@ -88,15 +88,15 @@ type Cells struct {
 }
 
 // states in the order of their numbers, the worst last.
-var states = lazy.Value[[]model.ConditionKind]{New: func() []model.ConditionKind {
+var states = sync.OnceValue(func() []model.ConditionKind {
 	list := assess.States()
 	slices.Reverse(list)
 	return list
-}}
+})
 
 // Named lists the states with their words, levels and signs, by their numbers.
 func Named() (texts, levels, marks []string) {
-	for _, k := range states.Get() {
+	for _, k := range states() {
 		texts = append(texts, words.Kind(k))
 		levels = append(levels, assess.LevelOf(k).String())
 		marks = append(marks, words.StateMark(k))
@@ -221,7 +221,7 @@ func (a *Querier) Cells(m metric.Column[*model.Device], hosts []string) (*Cells,
 		at[name] = map[int]int{}
 		out.Hosts[name] = make([][4]*float64, len(list))
 		for i, c := range list {
-			index, state := float64(c.Device), float64(max(slices.Index(states.Get(), c.State), 0))
+			index, state := float64(c.Device), float64(max(slices.Index(states(), c.State), 0))
 			out.Hosts[name][i] = [4]*float64{&index, &state}
 			at[name][c.Device] = i
 		}
@@ -264,14 +264,10 @@ func (a *Querier) addJobs(hosts map[string]*Host) error {
 }
 
 // Labels come from any host that is scraped: only those that look like a host become
-// part of a link. Compiled on first use: every start of ttmon would pay for them.
+// part of a link.
 var (
-	instance = lazy.Value[*regexp.Regexp]{New: func() *regexp.Regexp {
-		return regexp.MustCompile(`^(\[[0-9a-fA-F:]+\]|[0-9A-Za-z._-]+):[0-9]+$`)
-	}}
-	hostName = lazy.Value[*regexp.Regexp]{New: func() *regexp.Regexp {
-		return regexp.MustCompile(`^(\[[0-9a-fA-F:]+\]|[0-9A-Za-z._-]+)$`)
-	}}
+	instance = regexp.MustCompile(`^(\[[0-9a-fA-F:]+\]|[0-9A-Za-z._-]+):[0-9]+$`)
+	hostName = regexp.MustCompile(`^(\[[0-9a-fA-F:]+\]|[0-9A-Za-z._-]+)$`)
 )
 
 func (a *Querier) addAddresses(hosts map[string]*Host) error {
@@ -286,7 +282,7 @@ func (a *Querier) addAddresses(hosts map[string]*Host) error {
 		if label == "instance" { // without its port
 			name = name[:max(strings.LastIndex(name, ":"), 0)]
 		}
-		if strings.Contains(a.Page, "{instance}") && !instance.Get().MatchString(at) || strings.Contains(a.Page, "{host}") && !hostName.Get().MatchString(name) {
+		if strings.Contains(a.Page, "{instance}") && !instance.MatchString(at) || strings.Contains(a.Page, "{host}") && !hostName.MatchString(name) {
 			return
 		}
 		h.Address = strings.NewReplacer("{instance}", at, "{host}", name).Replace(a.Page)

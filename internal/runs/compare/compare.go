@@ -6,7 +6,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
 )
@@ -179,11 +178,9 @@ func (c *Comparison) Find(name string, device *int) *Figure {
 // the amount.
 type threshold struct{ share, amount float64 }
 
-var thresholds = lazy.Value[map[RemarkKind]threshold]{New: func() map[RemarkKind]threshold {
-	return map[RemarkKind]threshold{
-		PeakDRAM: {0.01, 1 << 20}, PeakL1: {0.01, 64 << 10}, Duration: {0.03, 2}, Throttled: {0, 2}, Energy: {0.03, 36}, Shared: {0, 2}, Busy: {0, 0.02},
-	}
-}}
+var thresholds = map[RemarkKind]threshold{
+	PeakDRAM: {0.01, 1 << 20}, PeakL1: {0.01, 64 << 10}, Duration: {0.03, 2}, Throttled: {0, 2}, Energy: {0.03, 36}, Shared: {0, 2}, Busy: {0, 0.02},
+}
 
 // judge finds what matters.
 func (c *Comparison) judge() {
@@ -207,7 +204,7 @@ func (c *Comparison) judge() {
 			continue
 		}
 		change, ok := f.Change()
-		t := thresholds.Get()[k]
+		t := thresholds[k]
 		if !ok || math.Abs(change) < t.amount || math.Abs(change) < t.share*f.A.V {
 			continue
 		}

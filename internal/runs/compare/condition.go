@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"github.com/ttmon/ttmon/internal/lazy"
 )
 
 // Condition is what a comparison is checked for: dram.peak>+5%.
@@ -28,13 +26,11 @@ type measure struct {
 }
 
 // units are those that amounts are given in, and what they are multiplied by.
-var units = lazy.Value[map[string]measure]{New: func() map[string]measure {
-	return map[string]measure{
-		"": {"", 1}, "B": {Bytes, 1}, "K": {Bytes, 1 << 10}, "KiB": {Bytes, 1 << 10}, "M": {Bytes, 1 << 20}, "MiB": {Bytes, 1 << 20},
-		"G": {Bytes, 1 << 30}, "GiB": {Bytes, 1 << 30}, "s": {Seconds, 1}, "m": {Seconds, 60}, "min": {Seconds, 60}, "h": {Seconds, 3600},
-		"J": {Joules, 1}, "Wh": {Joules, 3600}, "kWh": {Joules, 3.6e6}, "W": {Watts, 1}, "C": {Celsius, 1}, "°C": {Celsius, 1}, "MHz": {MHz, 1},
-	}
-}}
+var units = map[string]measure{
+	"": {"", 1}, "B": {Bytes, 1}, "K": {Bytes, 1 << 10}, "KiB": {Bytes, 1 << 10}, "M": {Bytes, 1 << 20}, "MiB": {Bytes, 1 << 20},
+	"G": {Bytes, 1 << 30}, "GiB": {Bytes, 1 << 30}, "s": {Seconds, 1}, "m": {Seconds, 60}, "min": {Seconds, 60}, "h": {Seconds, 3600},
+	"J": {Joules, 1}, "Wh": {Joules, 3600}, "kWh": {Joules, 3.6e6}, "W": {Watts, 1}, "C": {Celsius, 1}, "°C": {Celsius, 1}, "MHz": {MHz, 1},
+}
 
 // ParseCondition reads NAME[@DEVICE]>[+|-]AMOUNT[%|UNIT], with >, >=, < or <=. With
 // a sign the amount is a change from A to B, without it is what B may be; a
@@ -71,7 +67,7 @@ func ParseCondition(text string) (c Condition, err error) {
 		c.Percent, c.Relative = true, true
 		return c, nil
 	}
-	u, ok := units.Get()[unit]
+	u, ok := units[unit]
 	if !ok {
 		return c, fmt.Errorf("%q: %q is not a unit", text, unit)
 	}

@@ -2,7 +2,6 @@ package firmware
 
 import (
 	"github.com/ttmon/ttmon/internal/chipread"
-	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/telemetry"
 )
@@ -63,21 +62,19 @@ func (c *chip) addFull(arch model.Arch, t *model.Telemetry) {
 }
 
 // noDispatch says why the dispatch cores' account is missing.
-var noDispatch = lazy.Value[map[chipread.DispatchCause]string]{New: func() map[chipread.DispatchCause]string {
-	return map[chipread.DispatchCause]string{
-		"":                      "it is read with firmware = \"full\", while a program of tt-metal has the chip open",
-		chipread.NoBuffer:       "the firmware reserves no buffer for it; 19.12 (Blackhole) and 19.13 (Wormhole) do",
-		chipread.NoProgram:      "no program accounts for its work",
-		chipread.SlowDispatch:   "the program uses slow dispatch, which has no account",
-		chipread.ControlInvalid: "what the program wrote is not plausible",
-		chipread.CoreSilent:     "a dispatch core did not answer; it is not asked again until the chip is reset",
-		chipread.CoreInvalid:    "the dispatch core's account is not one that ttmon knows",
-	}
-}}
+var noDispatch = map[chipread.DispatchCause]string{
+	"":                      "it is read with firmware = \"full\", while a program of tt-metal has the chip open",
+	chipread.NoBuffer:       "the firmware reserves no buffer for it; 19.12 (Blackhole) and 19.13 (Wormhole) do",
+	chipread.NoProgram:      "no program accounts for its work",
+	chipread.SlowDispatch:   "the program uses slow dispatch, which has no account",
+	chipread.ControlInvalid: "what the program wrote is not plausible",
+	chipread.CoreSilent:     "a dispatch core did not answer; it is not asked again until the chip is reset",
+	chipread.CoreInvalid:    "the dispatch core's account is not one that ttmon knows",
+}
 
 func dispatch(a *chipread.Response, r *rates) model.Dispatch {
 	if a.Dispatch == nil {
-		why := noDispatch.Get()[a.NoDispatch]
+		why := noDispatch[a.NoDispatch]
 		return model.Dispatch{
 			Busy: model.Missing[float64](model.Absent, why), Programs: model.Missing[uint32](model.Absent, why), Workers: model.Missing[int](model.Absent, why),
 		}

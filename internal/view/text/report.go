@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/assess"
-	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
@@ -127,12 +126,10 @@ func say[T any](v model.Reading[T], f func(T) string) string {
 
 // fieldSections are the parts of package metric's table of fields that make up a
 // section of the report. Sections without fields print themselves.
-var fieldSections = lazy.Value[map[Section][]metric.Section]{New: func() map[Section][]metric.Section {
-	return map[Section][]metric.Section{
-		Identity: {metric.Identity}, Temperature: {metric.Thermal}, Power: {metric.Power}, Clock: {metric.Clocks}, Activity: {metric.Activity},
-		PCIe: {metric.PCIe}, Firmware: {metric.Firmware},
-	}
-}}
+var fieldSections = map[Section][]metric.Section{
+	Identity: {metric.Identity}, Temperature: {metric.Thermal}, Power: {metric.Power}, Clock: {metric.Clocks}, Activity: {metric.Activity},
+	PCIe: {metric.PCIe}, Firmware: {metric.Firmware},
+}
 
 func (r *report) section(section Section, d *model.Device) {
 	switch section {
@@ -143,7 +140,7 @@ func (r *report) section(section Section, d *model.Device) {
 	case PIDs:
 		r.pids(d)
 	}
-	for _, part := range fieldSections.Get()[section] {
+	for _, part := range fieldSections[section] {
 		r.title(1, string(part))
 		r.fields(2, part, d)
 	}

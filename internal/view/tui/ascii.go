@@ -2,8 +2,6 @@ package tui
 
 import (
 	"math/bits"
-
-	"github.com/ttmon/ttmon/internal/lazy"
 )
 
 // ascii is the closest plain character for one that a terminal without UTF-8
@@ -15,7 +13,7 @@ func ascii(r rune) string {
 	if r >= firstBraille && r < firstBraille+256 {
 		return asciiDots(uint8(r - firstBraille))
 	}
-	if s, ok := plain.Get()[r]; ok {
+	if s, ok := plain[r]; ok {
 		return s
 	}
 	return "?"
@@ -75,10 +73,8 @@ func asciiDots(b uint8) string {
 }
 
 // plain has the other characters that the screens draw.
-var plain = lazy.Value[map[rune]string]{New: func() map[rune]string {
-	return map[rune]string{
-		'█': "#", '▉': "#", '▊': "#", '▋': "#", '▌': "=", '▍': "=", '▎': "-", '▏': "-", '▓': "#", '▒': "+", '¦': ":", '░': ".", '│': "|", '─': "-", '╌': "-", '╱': "/", '┌': "+", '┐': "+", '└': "+", '┘': "+", '├': "+", '┤': "+", '┬': "+", '┴': "+", '┼': "+",
-		'▲': "^", '▼': "v", '↑': "^", '↓': "v", '←': "<", '→': ">", '▸': ">", '◂': "<", '…': "~", '–': "-", '−': "-", '°': " ", '≥': ">",
-		'·': ",", '■': "#", '×': "x", '▶': ">", '‖': "=", '●': "o", '▴': "^", 'µ': "u",
-	}
-}}
+var plain = map[rune]string{
+	'█': "#", '▉': "#", '▊': "#", '▋': "#", '▌': "=", '▍': "=", '▎': "-", '▏': "-", '▓': "#", '▒': "+", '¦': ":", '░': ".", '│': "|", '─': "-", '╌': "-", '╱': "/", '┌': "+", '┐': "+", '└': "+", '┘': "+", '├': "+", '┤': "+", '┬': "+", '┴': "+", '┼': "+",
+	'▲': "^", '▼': "v", '↑': "^", '↓': "v", '←': "<", '→': ">", '▸': ">", '◂': "<", '…': "~", '–': "-", '−': "-", '°': " ", '≥': ">",
+	'·': ",", '■': "#", '×': "x", '▶': ">", '‖': "=", '●': "o", '▴': "^", 'µ': "u",
+}

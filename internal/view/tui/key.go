@@ -2,8 +2,6 @@ package tui
 
 import (
 	"github.com/gdamore/tcell/v2"
-
-	"github.com/ttmon/ttmon/internal/lazy"
 )
 
 // Key is a key by name: the character it types ("a", "G", "/", " "), or
@@ -21,18 +19,16 @@ func (k Key) Rune() (r rune, ok bool) {
 	return r, k != ""
 }
 
-var keyNames = lazy.Value[map[tcell.Key]Key]{New: func() map[tcell.Key]Key {
-	return map[tcell.Key]Key{
-		tcell.KeyUp: "up", tcell.KeyDown: "down", tcell.KeyLeft: "left", tcell.KeyRight: "right",
-		tcell.KeyPgUp: "pgup", tcell.KeyPgDn: "pgdn", tcell.KeyHome: "home", tcell.KeyEnd: "end",
-		tcell.KeyEnter: "enter", tcell.KeyTab: "tab", tcell.KeyBacktab: "shift-tab", tcell.KeyEsc: "esc",
-		tcell.KeyBackspace: "backspace", tcell.KeyBackspace2: "backspace",
-		tcell.KeyDelete: "delete", tcell.KeyInsert: "insert",
-		tcell.KeyF1: "f1", tcell.KeyF2: "f2", tcell.KeyF3: "f3", tcell.KeyF4: "f4",
-		tcell.KeyF5: "f5", tcell.KeyF6: "f6", tcell.KeyF7: "f7", tcell.KeyF8: "f8",
-		tcell.KeyF9: "f9", tcell.KeyF10: "f10", tcell.KeyF11: "f11", tcell.KeyF12: "f12",
-	}
-}}
+var keyNames = map[tcell.Key]Key{
+	tcell.KeyUp: "up", tcell.KeyDown: "down", tcell.KeyLeft: "left", tcell.KeyRight: "right",
+	tcell.KeyPgUp: "pgup", tcell.KeyPgDn: "pgdn", tcell.KeyHome: "home", tcell.KeyEnd: "end",
+	tcell.KeyEnter: "enter", tcell.KeyTab: "tab", tcell.KeyBacktab: "shift-tab", tcell.KeyEsc: "esc",
+	tcell.KeyBackspace: "backspace", tcell.KeyBackspace2: "backspace",
+	tcell.KeyDelete: "delete", tcell.KeyInsert: "insert",
+	tcell.KeyF1: "f1", tcell.KeyF2: "f2", tcell.KeyF3: "f3", tcell.KeyF4: "f4",
+	tcell.KeyF5: "f5", tcell.KeyF6: "f6", tcell.KeyF7: "f7", tcell.KeyF8: "f8",
+	tcell.KeyF9: "f9", tcell.KeyF10: "f10", tcell.KeyF11: "f11", tcell.KeyF12: "f12",
+}
 
 // keyOf names a key of the terminal library; it is empty for keys that have
 // no meaning here.
@@ -43,7 +39,7 @@ func keyOf(e *tcell.EventKey) Key {
 		}
 		return Key(string(e.Rune()))
 	}
-	if name, ok := keyNames.Get()[e.Key()]; ok {
+	if name, ok := keyNames[e.Key()]; ok {
 		if e.Modifiers()&tcell.ModShift != 0 && name != "shift-tab" {
 			return "shift-" + name
 		}

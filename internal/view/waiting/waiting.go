@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/assess"
-	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -57,13 +56,13 @@ func (x *printer) line(label, text string) {
 		}
 		l = strings.TrimRight("  "+words.Pad(label, column)+l, " ")
 		if x.o.ASCII {
-			l = ascii.Get().Replace(l)
+			l = ascii.Replace(l)
 		}
 		x.dst = append(append(x.dst, l...), '\n')
 	}
 }
 
-var ascii = lazy.Value[*strings.Replacer]{New: func() *strings.Replacer { return strings.NewReplacer("≥", ">=", "µ", "u", "→", ">", "–", "-") }}
+var ascii = strings.NewReplacer("≥", ">=", "µ", "u", "→", ">", "–", "-")
 
 func (x *printer) head() {
 	state := "not stuck, as far as ttmon sees"

@@ -1,7 +1,6 @@
 package words
 
 import (
-	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -61,17 +60,15 @@ func withCure(text, cure string) string {
 }
 
 // sources are where figures come from: in words, and in one.
-var sources = lazy.Value[map[model.Source][2]string]{New: func() map[model.Source][2]string {
-	return map[model.Source][2]string{
-		"":               {"unknown", "unknown"},
-		model.FromTrack:  {"libttmon in the process", "libttmon"},
-		model.FromUprobe: {"its allocator (uprobes)", "uprobes"},
-		model.FromSocket: {"the process itself", "reported"},
-		model.FromFDInfo: {"the driver", "driver"},
-		model.FromDriver: {"the driver", "driver"},
-		model.FromShm:    {"tt-metal's shared memory", "tt-metal"},
-	}
-}}
+var sources = map[model.Source][2]string{
+	"":               {"unknown", "unknown"},
+	model.FromTrack:  {"libttmon in the process", "libttmon"},
+	model.FromUprobe: {"its allocator (uprobes)", "uprobes"},
+	model.FromSocket: {"the process itself", "reported"},
+	model.FromFDInfo: {"the driver", "driver"},
+	model.FromDriver: {"the driver", "driver"},
+	model.FromShm:    {"tt-metal's shared memory", "tt-metal"},
+}
 
 // Source is where a figure comes from, in words.
 func Source(s model.Source) string { return source(s, 0) }
@@ -80,7 +77,7 @@ func Source(s model.Source) string { return source(s, 0) }
 func SourceShort(s model.Source) string { return source(s, 1) }
 
 func source(s model.Source, form int) string {
-	if w, ok := sources.Get()[s]; ok {
+	if w, ok := sources[s]; ok {
 		return w[form]
 	}
 	return Escape(string(s)) // of a newer ttmond

@@ -5,19 +5,16 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
 // worthSaying are the kinds that change no figure and are shown all the same:
 // who uses a device is not wholly known.
-var worthSaying = lazy.Value[map[model.DoubtKind]bool]{New: func() map[model.DoubtKind]bool {
-	return map[model.DoubtKind]bool{
-		model.UsersHidden: true, model.UsersUnknown: true, model.OpenerExited: true, model.OpenerHandedOn: true,
-		model.ProcessesHidden: true, model.ProcessesDenied: true, model.ProcessesGuarded: true, model.ProcessesSkipped: true,
-		model.NumberUnknown: true, model.SourcesDisagree: true,
-	}
-}}
+var worthSaying = map[model.DoubtKind]bool{
+	model.UsersHidden: true, model.UsersUnknown: true, model.OpenerExited: true, model.OpenerHandedOn: true,
+	model.ProcessesHidden: true, model.ProcessesDenied: true, model.ProcessesGuarded: true, model.ProcessesSkipped: true,
+	model.NumberUnknown: true, model.SourcesDisagree: true,
+}
 
 // group is what is said once about all whom it is true of.
 type group struct {
@@ -99,7 +96,7 @@ func (g *gathering) add(l *list, device int, p *model.Process, doubts []model.Do
 		case d.Kind.Quiet():
 		case d.Kind == model.ChipAmbiguous && l.unmatched(d.Chip):
 			// said of the chip
-		case d.Kind.Bound() != model.Exact || worthSaying.Get()[d.Kind] || isNew(d):
+		case d.Kind.Bound() != model.Exact || worthSaying[d.Kind] || isNew(d):
 			g.put(l, device, p, d)
 		}
 	}

@@ -4,43 +4,40 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
 // telemetrySentences say why a chip's telemetry table was not read.
-var telemetrySentences = lazy.Value[map[model.TelemetryCause]string]{New: func() map[model.TelemetryCause]string {
-	return map[model.TelemetryCause]string{
-		model.DriverUnknown:     "the driver's release is not known, so it is not known whether reading is harmless",
-		model.DriverTooOld:      "driver 1.32 or later is needed to read a chip's memory",
-		model.CloseSendsMessage: "driver 2.6.0 sends a firmware message whenever a Blackhole is closed; 2.7.0 does not",
-		model.PowerDownPending:  "opening the chip now would cancel its pending power-down; waiting until it is over",
-		model.DeviceNotOK:       "the chip is not read while its firmware is not seen to run",
-		model.OldWindowUser:     "a process that has the chip open may use windows without asking the driver; waiting until it closes it",
-		model.HoldersUnknown:    "it is not known who has the chip open",
-		model.BackingOff:        "the chip read as all ones twice; trying again in a minute",
-		model.ArchUnknown:       "ttmon does not know the table of this architecture",
+var telemetrySentences = map[model.TelemetryCause]string{
+	model.DriverUnknown:     "the driver's release is not known, so it is not known whether reading is harmless",
+	model.DriverTooOld:      "driver 1.32 or later is needed to read a chip's memory",
+	model.CloseSendsMessage: "driver 2.6.0 sends a firmware message whenever a Blackhole is closed; 2.7.0 does not",
+	model.PowerDownPending:  "opening the chip now would cancel its pending power-down; waiting until it is over",
+	model.DeviceNotOK:       "the chip is not read while its firmware is not seen to run",
+	model.OldWindowUser:     "a process that has the chip open may use windows without asking the driver; waiting until it closes it",
+	model.HoldersUnknown:    "it is not known who has the chip open",
+	model.BackingOff:        "the chip read as all ones twice; trying again in a minute",
+	model.ArchUnknown:       "ttmon does not know the table of this architecture",
 
-		model.ExclusiveHolder:  "a process has the chip open exclusively",
-		model.ReadDenied:       "permission denied, or the kernel is locked down (Secure Boot)",
-		model.ChipGone:         "the chip is gone",
-		model.ResetUnderWay:    "the chip is being reset",
-		model.ResetWhileRead:   "the chip was reset while it was read",
-		model.NoWindowFree:     "programs use all windows of the chip",
-		model.WindowRefused:    "the driver offers no window",
-		model.WindowOutsideBAR: "the window lies outside of the chip's PCI memory, as in some virtual machines",
-		model.ReadAllOnes:      "the chip reads as all ones: it is off the bus",
-		model.NoTable:          "the firmware publishes no table: it is too old, or not up",
-		model.TableInvalid:     "the firmware's table is not plausible",
-		model.TableUnknown:     "the firmware's table has a version that ttmon does not know",
-		model.ReaderFailed:     "the reading process failed; see ttmond's log",
-		model.ReadStalled:      "a read of the chip does not return",
-	}
-}}
+	model.ExclusiveHolder:  "a process has the chip open exclusively",
+	model.ReadDenied:       "permission denied, or the kernel is locked down (Secure Boot)",
+	model.ChipGone:         "the chip is gone",
+	model.ResetUnderWay:    "the chip is being reset",
+	model.ResetWhileRead:   "the chip was reset while it was read",
+	model.NoWindowFree:     "programs use all windows of the chip",
+	model.WindowRefused:    "the driver offers no window",
+	model.WindowOutsideBAR: "the window lies outside of the chip's PCI memory, as in some virtual machines",
+	model.ReadAllOnes:      "the chip reads as all ones: it is off the bus",
+	model.NoTable:          "the firmware publishes no table: it is too old, or not up",
+	model.TableInvalid:     "the firmware's table is not plausible",
+	model.TableUnknown:     "the firmware's table has a version that ttmon does not know",
+	model.ReaderFailed:     "the reading process failed; see ttmond's log",
+	model.ReadStalled:      "a read of the chip does not return",
+}
 
 // TelemetryCause is the sentence of a cause, without a full stop.
 func TelemetryCause(c model.TelemetryCause) string {
-	if s, ok := telemetrySentences.Get()[c]; ok {
+	if s, ok := telemetrySentences[c]; ok {
 		return s
 	}
 	return Escape(string(c))
@@ -66,18 +63,16 @@ func Telemetry(t *model.Telemetry) string {
 }
 
 // clockLimits name what limits a clock.
-var clockLimits = lazy.Value[map[model.ClockLimit]string]{New: func() map[model.ClockLimit]string {
-	return map[model.ClockLimit]string{
-		model.LimitFMax: "its highest clock", model.LimitPower: "core power", model.LimitFastCurrent: "a peak of core current",
-		model.LimitCurrent: "core current", model.LimitThermal: "temperature", model.LimitBoardPower: "board power",
-		model.LimitVoltage: "voltage", model.LimitMemoryThermal: "GDDR temperature", model.LimitBoardAverage: "average board power",
-		model.LimitBoardCritical: "critical board power", model.LimitHost: "a limit set by software", model.LimitOther: "an arbiter that this release does not know",
-	}
-}}
+var clockLimits = map[model.ClockLimit]string{
+	model.LimitFMax: "its highest clock", model.LimitPower: "core power", model.LimitFastCurrent: "a peak of core current",
+	model.LimitCurrent: "core current", model.LimitThermal: "temperature", model.LimitBoardPower: "board power",
+	model.LimitVoltage: "voltage", model.LimitMemoryThermal: "GDDR temperature", model.LimitBoardAverage: "average board power",
+	model.LimitBoardCritical: "critical board power", model.LimitHost: "a limit set by software", model.LimitOther: "an arbiter that this release does not know",
+}
 
 // ClockLimit is what limits a clock, as the end of "limited by …".
 func ClockLimit(l model.ClockLimit) string {
-	if s, ok := clockLimits.Get()[l]; ok {
+	if s, ok := clockLimits[l]; ok {
 		return s
 	}
 	return Escape(string(l))

@@ -12,7 +12,7 @@ func TestEveryTelemetryCauseHasASentence(t *testing.T) {
 			t.Errorf("no sentence for %q", c)
 		}
 	}
-	if n := len(telemetrySentences.Get()); n != len(model.TelemetryCauses()) {
+	if n := len(telemetrySentences); n != len(model.TelemetryCauses()) {
 		t.Errorf("%d sentences for %d causes", n, len(model.TelemetryCauses()))
 	}
 }

@@ -2,8 +2,6 @@ package widget
 
 import (
 	"github.com/ttmon/ttmon/internal/view/tui"
-
-	"github.com/ttmon/ttmon/internal/lazy"
 )
 
 // Motion is a way to move in a list or a chart.
@@ -21,17 +19,15 @@ const (
 	Last
 )
 
-var motions = lazy.Value[map[tui.Key]Motion]{New: func() map[tui.Key]Motion {
-	return map[tui.Key]Motion{
-		"up": Up, "k": Up, "down": Down, "j": Down, "left": Left, "h": Left, "right": Right, "l": Right,
-		"pgup": PageUp, "ctrl-b": PageUp, "ctrl-u": PageUp, "pgdn": PageDown, "ctrl-f": PageDown, "ctrl-d": PageDown,
-		"home": First, "g": First, "end": Last, "G": Last,
-	}
-}}
+var motions = map[tui.Key]Motion{
+	"up": Up, "k": Up, "down": Down, "j": Down, "left": Left, "h": Left, "right": Right, "l": Right,
+	"pgup": PageUp, "ctrl-b": PageUp, "ctrl-u": PageUp, "pgdn": PageDown, "ctrl-f": PageDown, "ctrl-d": PageDown,
+	"home": First, "g": First, "end": Last, "G": Last,
+}
 
 // MotionOf is the motion of a key. The keys are nvtop's, htop's, less's and
 // vi's. The letter h is left, as in nvtop; help is under F1 and ?.
 func MotionOf(k tui.Key) (Motion, bool) {
-	m, ok := motions.Get()[k]
+	m, ok := motions[k]
 	return m, ok
 }
