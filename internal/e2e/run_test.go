@@ -494,3 +494,43 @@ func TestRunHybrid(t *testing.T) {
 		t.Errorf("%+v", report.Chips[0].Pools)
 	}
 }
+
+// TestDiffOfShortCommandsOnTTNN: commands that are over before a snapshot has them are
+// compared by what libttmon told, also where they allocate in a grandchild.
+func TestDiffOfShortCommandsOnTTNN(t *testing.T) {
+	t.Parallel()
+	python, _ := ttnnScript(t, "sites.py")
+	const program = `
+import sys, ttnn
+d = ttnn.open_device(device_id=0)
+ttnn.deallocate(ttnn.empty([1, 1, 512 * int(sys.argv[1]), 1024], ttnn.bfloat16, ttnn.TILE_LAYOUT, d, ttnn.DRAM_MEMORY_CONFIG))
+ttnn.close_device(d)
+`
+	for name, command := range map[string][]string{
+		"the command": {python, "-c", program},
+		"grandchild":  {"sh", "-c", `sh -c '"$0" -c "$1" "$2"; true' "$@"; true`, "sh", python, program},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			files := []string{}
+			for _, mib := range []string{"46", "58"} {
+				file := filepath.Join(dir, mib+".ttrec")
+				if got := ttmonRun(t, dir, mock(t, "blackhole_P150", dir), slices.Concat([]string{"--record=" + file, "-q", "--"}, command, []string{mib})...); got.code != 0 {
+					t.Fatalf("exit code %d\n%s", got.code, got.errors)
+				}
+				files = append(files, file)
+			}
+			diff := func(args ...string) (string, int) {
+				cmd := exec.Command(filepath.Join(bin, "ttmon"), append(append([]string{"diff"}, args...), files...)...)
+				out, _ := cmd.CombinedOutput()
+				return string(out), cmd.ProcessState.ExitCode()
+			}
+			for limit, code := range map[string]int{"dram.peak>+5%": 1, "dram.peak>+30%": 0, "dram.peak>58MiB": 0, "dram.peak>57MiB": 1, "left>0": 3} {
+				out, got := diff("--fail-if", limit)
+				if got != code || code < 3 && !strings.Contains(out, "≥46 MiB  ≥58 MiB  +12 MiB") {
+					t.Errorf("--fail-if %s: exit code %d, want %d\n%s", limit, got, code, out)
+				}
+			}
+		})
+	}
+}

@@ -105,6 +105,9 @@ func figuresOf(r *runs.Run) *table {
 	if b, known := r.Busy(); known {
 		t.add("busy", whole, Ratio, b.Ratio, b.Bound)
 	}
+	if r.Seen.IsZero() {
+		return t // no snapshot had it, so that nothing else is known
+	}
 	observed := model.Exact
 	if r.Unseen > 0 {
 		observed = model.AtLeast

@@ -130,15 +130,15 @@ func (s *Sides) recorded(r *recording.Reader, name string, until time.Time, othe
 		like = other.Last()
 	}
 	run, ok := found.Program(like)
-	if !ok && len(found.Runs) > 0 { // programs of others
-		return nil, exit.With(exit.NoDevice, "%s: in no snapshot had its command (%s) or a child of it a device open; --match compares another program of the recording", name, strings.Join(found.Command, " "))
-	}
-	if !ok {
-		return nil, exit.With(exit.NoDevice, "%s: no program used a device in it", name)
-	}
 	l, err := lines.Of(r, found.Until, &run, found.Chips)
 	if err != nil {
 		return nil, exit.With(exit.Internal, "%s: %w", name, err)
+	}
+	switch ok = ok && (l != nil || !run.Seen.IsZero()); {
+	case !ok && len(found.Runs) > 0: // programs of others
+		return nil, exit.With(exit.NoDevice, "%s: its command (%s) and its children allocated nothing that was recorded, and had no device open in any snapshot; --match compares another program of the recording", name, strings.Join(found.Command, " "))
+	case !ok:
+		return nil, exit.With(exit.NoDevice, "%s: no program used a device in it", name)
 	}
 	if l != nil {
 		lines.Raise(&run, l)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -21,6 +22,9 @@ type Recorded struct {
 	// Command is that which was recorded; nil: it was the host.
 	Command []string
 	meta    recording.Meta
+	// traced are processes whose own ledgers were recorded: in a recording of a command
+	// they are its and its descendants'.
+	traced []recording.Process
 }
 
 // OfRecording finds the runs in a recording, as far as a moment; the zero time is
@@ -44,6 +48,9 @@ func OfRecording(r *recording.Reader, until time.Time) (*Recorded, error) {
 		}
 		if err != nil {
 			return nil, fmt.Errorf("finding the runs of a recording: %w", err)
+		}
+		if rec.Kind == recording.KindProcess && rec.Process.Method == recording.ByLedger {
+			out.traced = append(out.traced, *rec.Process)
 		}
 		if rec.Kind != recording.KindSnapshot {
 			continue
@@ -111,8 +118,8 @@ func (c *Recorded) exited(r *runs.Run) {
 }
 
 // Program is the run that the recording is about: of a recording of a command that of
-// its process or of a child of it, and nothing else; of another one that of the same
-// command as another run, else the largest.
+// its process, of a child of it or of a descendant that libttmon was in, and nothing
+// else; of another one that of the same command as another run, else the largest.
 func (c *Recorded) Program(other *runs.Run) (runs.Run, bool) {
 	of := func(is func(*runs.Run) bool) (list []runs.Run) {
 		for i := range c.Runs {
@@ -123,9 +130,13 @@ func (c *Recorded) Program(other *runs.Run) (runs.Run, bool) {
 		return list
 	}
 	if c.meta.PID != 0 {
-		return largest(of(func(r *runs.Run) bool {
-			return slices.ContainsFunc(r.Processes, func(p runs.Process) bool { return p.PID == c.meta.PID || p.Parent == c.meta.PID })
+		r, seen := largest(of(func(r *runs.Run) bool {
+			return slices.ContainsFunc(r.Processes, func(p runs.Process) bool { return p.PID == c.meta.PID || p.Parent == c.meta.PID || c.isTraced(p) })
 		}))
+		if seen {
+			return r, true
+		}
+		return c.unseen()
 	}
 	var own []runs.Run
 	if other != nil {
@@ -137,6 +148,29 @@ func (c *Recorded) Program(other *runs.Run) (runs.Run, bool) {
 		own = c.Runs
 	}
 	return largest(own)
+}
+
+func (c *Recorded) isTraced(p runs.Process) bool {
+	return slices.ContainsFunc(c.traced, func(x recording.Process) bool { return x.PID == p.PID && x.Start == p.StartTicks })
+}
+
+// unseen is the command where no snapshot had it: what its ledgers told is known of
+// it, and how long it took.
+func (c *Recorded) unseen() (runs.Run, bool) {
+	if len(c.traced) == 0 {
+		return runs.Run{}, false
+	}
+	r := runs.Run{
+		Host: c.meta.Host, Who: runs.Who{UID: -1, Name: c.traced[0].Name, Command: strings.Join(c.meta.Command, " ")},
+		Start: c.meta.Started, Last: c.Until, End: runs.Ending{Kind: runs.Running}, Pools: map[string]runs.Pool{},
+	}
+	if c.meta.ExitCode != nil {
+		r.End = runs.Ending{Kind: runs.Exited, At: c.Until, Code: c.meta.ExitCode}
+	}
+	for _, p := range c.traced {
+		r.Processes = append(r.Processes, runs.Process{PID: p.PID, StartTicks: p.Start, Name: p.Name})
+	}
+	return r, true
 }
 
 // Choose leaves the runs that are wanted: Program is one of them, whatever the

@@ -13,8 +13,8 @@ import (
 )
 
 // record writes a recording of two programs at devices, a snapshot every 5 s: pid 7
-// holds 30 bytes, pid 8 300.
-func record(t *testing.T, m recording.Meta) *recording.Reader {
+// holds 30 bytes, pid 8 300. libttmon reports the others.
+func record(t *testing.T, m recording.Meta, traced ...recording.Process) *recording.Reader {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.ttrec")
 	w, err := recording.Create(path, false)
@@ -25,6 +25,11 @@ func record(t *testing.T, m recording.Meta) *recording.Reader {
 	sc := &scene{power: 50}
 	if err := w.Meta(t0.Add(-time.Second), m); err != nil {
 		t.Fatal(err)
+	}
+	for _, p := range traced {
+		if err := w.Process(t0.Add(-time.Second), p); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for i := range 3 {
 		s := sc.at(float64(5*i), program(7, 0, 10, 20), program(8, 1, 100, 200))
@@ -87,6 +92,37 @@ func TestProgram(t *testing.T) {
 			}
 			if c.Chips[11] != 1 || c.Chips[2] != 0 || len(c.Chips) != 4 {
 				t.Errorf("%v", c.Chips)
+			}
+		})
+	}
+}
+
+// A command that allocates in a descendant is that descendant, or what was reported of it
+// where no snapshot has it.
+func TestProgramOfDescendant(t *testing.T) {
+	code := 3
+	for _, tt := range []struct {
+		name   string
+		traced recording.Process
+		want   int  // 0: none
+		seen   bool // by snapshots
+	}{
+		{"in snapshots", recording.Process{ID: 1, PID: 7, Start: 7, Method: recording.ByLedger}, 7, true},
+		{"in none", recording.Process{ID: 1, PID: 12, Start: 12, Method: recording.ByLedger}, 12, false},
+		{"one whose pid another has now", recording.Process{ID: 1, PID: 8, Start: 12, Method: recording.ByLedger}, 8, false},
+		{"another program that ttmond sees", recording.Process{ID: 1, PID: 8, Start: 8, Method: recording.ByUprobe}, 0, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, err := OfRecording(record(t, recording.Meta{PID: 9, ExitCode: &code, Command: []string{"make", "x"}}, tt.traced), time.Time{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, ok := c.Program(nil)
+			if ok != (tt.want > 0) || ok && (r.Processes[0].PID != tt.want || r.Seen.IsZero() == tt.seen) {
+				t.Errorf("%v %+v", ok, r)
+			}
+			if ok && !tt.seen && (r.Command != "make x" || r.End.Kind != runs.Exited || *r.End.Code != code) {
+				t.Errorf("%+v", r)
 			}
 		})
 	}

@@ -109,8 +109,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// Peaks between two snapshots are those of the allocations; a figure that no
-// snapshot has stays unknown.
+// Peaks between two snapshots are those of the allocations, and so are those that no
+// snapshot has.
 func TestRaise(t *testing.T) {
 	pool := func(n uint64) map[string]runs.Pool {
 		return map[string]runs.Pool{"dram": {Peak: n, PeakBound: "unsure"}}
@@ -118,13 +118,14 @@ func TestRaise(t *testing.T) {
 	r := &runs.Run{Pools: pool(100), Devices: []runs.Device{
 		{Index: 0, Pools: pool(100), Chips: []runs.Chip{{ID: "7", Pools: pool(900)}, {ID: "8", Pools: pool(1)}}},
 		{Index: 1, Pools: pool(100)},
+		{Index: 2},
 	}}
-	Raise(r, &runs.Lines{Peaks: map[string]uint64{"dram": 800, "l1": 5}, Chips: map[uint64]map[string]uint64{7: {"dram": 500}, 8: {"dram": 400}, 9: {"dram": 300}, 99: {}}, Devices: map[int]map[string]uint64{0: {"dram": 700}, 1: {"dram": 300}}})
+	Raise(r, &runs.Lines{Peaks: map[string]uint64{"dram": 800, "l1": 5}, Chips: map[uint64]map[string]uint64{7: {"dram": 500}, 8: {"dram": 400}, 9: {"dram": 300}, 99: {}}, Devices: map[int]map[string]uint64{0: {"dram": 700}, 1: {"dram": 300}, 2: {"dram": 1}}})
 	got := []uint64{r.Pools["dram"].Peak, r.Devices[0].Pools["dram"].Peak, r.Devices[0].Chips[0].Pools["dram"].Peak, r.Devices[0].Chips[1].Pools["dram"].Peak, r.Devices[1].Pools["dram"].Peak}
 	if diff := cmp.Diff([]uint64{800, 700, 900, 400, 300}, got); diff != "" {
 		t.Error(diff)
 	}
-	if _, known := r.Pools["l1"]; known || r.Pools["dram"].PeakBound != "at_least" {
+	if p := r.Pools["l1"]; p.Peak != 5 || p.PeakBound != "at_least" || r.Pools["dram"].PeakBound != "at_least" {
 		t.Errorf("%+v", r.Pools)
 	}
 }

@@ -23,8 +23,11 @@ func Raise(r *runs.Run, l *runs.Lines) {
 }
 
 func raise(pools map[string]runs.Pool, peaks map[string]uint64) {
+	if pools == nil {
+		return // nothing is known of the device
+	}
 	for name, n := range peaks {
-		if p, known := pools[name]; known && n > p.Peak {
+		if p := pools[name]; n > p.Peak {
 			p.Peak, p.PeakBound = n, model.AtLeast.String()
 			pools[name] = p
 		}
