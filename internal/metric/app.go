@@ -31,10 +31,7 @@ func Apps() []App {
 			Name: "pid", Kind: Gauge, Help: "process id; 0: a process that cannot be seen from here", JSON: "pid",
 			Get: func(_ *model.Snapshot, u Use) Value { return count(u.Process.PID) },
 		},
-		{
-			Name: "state", Help: "running, exited (another process inherited its descriptor) or hidden", JSON: "state",
-			Get: func(_ *model.Snapshot, u Use) Value { return str(string(u.Process.State)) },
-		},
+		via("state"),
 		{
 			Name: "process_name", Help: "name of the process", JSON: "name", Synonyms: same("name"),
 			Get: func(_ *model.Snapshot, u Use) Value { return text(u.Process.Name) },
@@ -43,39 +40,16 @@ func Apps() []App {
 			Name: "cmdline", Help: "command line", JSON: "cmdline",
 			Get: func(_ *model.Snapshot, u Use) Value { return text(u.Process.Cmdline) },
 		},
-		{
-			Name: "user", Help: "owner", JSON: "user",
-			Get: func(_ *model.Snapshot, u Use) Value { return text(u.Process.User) },
-		},
-		{
-			Name: "uid", Kind: Gauge, Help: "number of the owner", JSON: "uid",
-			Get: func(_ *model.Snapshot, u Use) Value { return num(u.Process.UID) },
-		},
+		via("user"),
+		via("uid"),
 		{
 			Name: "start_time", Help: "when it started, RFC 3339, UTC", JSON: "start_time",
 			Get: func(_ *model.Snapshot, u Use) Value { return instant(u.Process.StartTime) },
 		},
-		{
-			Name: "runtime", Kind: Gauge, Unit: "s", Help: "how long it has been running",
-			Get: func(s *model.Snapshot, u Use) Value {
-				if u.Process.StartTime.IsZero() {
-					return Value{}
-				}
-				return num(model.Value(max(0, s.Time.Sub(u.Process.StartTime).Seconds())))
-			},
-		},
-		{
-			Name: "cpu", Kind: Gauge, Rate: true, Unit: "%", Decimals: 1, Help: "share of one core; needs a second sample", JSON: "cpu_percent",
-			Get: func(_ *model.Snapshot, u Use) Value { return num(u.Process.CPU) },
-		},
-		{
-			Name: "rss", Kind: Gauge, Unit: "MiB", Per: mib, Help: "memory of the host it occupies", JSON: "rss_bytes",
-			Get: func(_ *model.Snapshot, u Use) Value { return num(u.Process.RSS) },
-		},
-		{
-			Name: "threads", Kind: Gauge, Help: "number of threads", JSON: "threads",
-			Get: func(_ *model.Snapshot, u Use) Value { return num(u.Process.Threads) },
-		},
+		named("runtime", via("time")),
+		via("cpu"),
+		via("rss"),
+		via("threads"),
 		{
 			Name: "open_fds", Kind: Gauge, Help: "open descriptors of the device", JSON: "devices.[].open_fds",
 			Get: func(_ *model.Snapshot, u Use) Value { return num(u.Device.OpenFDs) },
@@ -86,6 +60,22 @@ func Apps() []App {
 		},
 	}
 	return slices.Concat(list, worked(), held(), where())
+}
+
+// via is a field of the process, for one of its devices. Figures are never taken over so:
+// a sum over the devices would count them several times.
+func via(name string) App {
+	p := ProcessNamed(name)
+	return App{
+		Name: p.Name, Kind: p.Kind, Unit: p.Unit, Per: p.Per, Decimals: p.Decimals, Rate: p.Rate, Help: p.Help, JSON: p.JSON,
+		Get: func(s *model.Snapshot, u Use) Value { return p.Get(s, u.Process) },
+	}
+}
+
+// named is a field under the name that scripts know.
+func named(name string, f App) App {
+	f.Name = name
+	return f
 }
 
 // ofDevice is a field of the device that the process uses.
@@ -155,9 +145,6 @@ func where() []App {
 		plain("slurm.job_id", "Slurm job", "slurm_job", func(p *model.Process) string { return p.SlurmJob }),
 		plain("slurm.step_id", "step of the Slurm job", "slurm_step", func(p *model.Process) string { return p.SlurmStep }),
 		plain("systemd.unit", "systemd unit", "systemd_unit", func(p *model.Process) string { return p.SystemdUnit }),
-		{
-			Name: "release", Help: "tt-metal or ttnn release that it runs", JSON: "release",
-			Get: func(_ *model.Snapshot, u Use) Value { return text(u.Process.Release) },
-		},
+		via("release"),
 	}
 }

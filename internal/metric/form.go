@@ -3,6 +3,7 @@ package metric
 import (
 	"math"
 	"strconv"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -34,6 +35,9 @@ const (
 	Generation
 	Lanes
 	Nanoseconds // written in seconds
+	Lasted      // seconds, written with two units: "2h14m"
+	Date        // seconds since 1970, written as the reader's local time
+	Load        // of CPU cores, in percent
 )
 
 // form is a row of the table of forms.
@@ -66,6 +70,9 @@ var forms = [...]form{
 	Generation:  {before: "Gen"},
 	Lanes:       {before: "x"},
 	Nanoseconds: {unit: "s", per: 1e9, decimals: 1, small: true},
+	Lasted:      {},
+	Date:        {},
+	Load:        {unit: "%", decimals: 1, small: true, joined: true},
 }
 
 // formOf is the form of numbers in a unit of the table.
@@ -122,6 +129,10 @@ func (f Form) Format(v float64, s words.Scale) string {
 		return words.Bytes(uint64(max(v, 0)))
 	case Rate:
 		return words.Rate(v)
+	case Lasted:
+		return words.Duration(time.Duration(v * float64(time.Second)))
+	case Date:
+		return time.Unix(int64(v), 0).Local().Format("Jan 02 15:04")
 	}
 	return f.Bare(v, s) + f.unit(s)
 }

@@ -41,6 +41,8 @@ type Field[Subject any] struct {
 
 	// How views show it. Nothing of this is in --query.
 	Head    string         // above a column, and beside the value where room is short: "Temp"
+	Width   int            // cells of that column; 0: what the others leave
+	Rank    int            // when room is short the column with the greatest goes first; 0: it stands nowhere by itself
 	Title   string         // in reports and above charts: "Core Power"; empty: reports leave it out
 	Section Section        // of reports
 	As      Form           // how its numbers are written; ByUnit is right for most
@@ -75,10 +77,12 @@ type Prom struct {
 	Chip string
 }
 
-// Device is a field of a device, App one of a process on a device.
+// Device is a field of a device, Process one of a process over all its devices, App
+// one of a process on a device.
 type (
-	Device = Field[*model.Device]
-	App    = Field[Use]
+	Device  = Field[*model.Device]
+	Process = Field[*model.Process]
+	App     = Field[Use]
 )
 
 // Use is a process and what it has of one device.
@@ -93,8 +97,11 @@ type Value struct {
 	Nominal bool
 	Bound   model.Bound // of memory figures
 	Why     string
+	None    bool    // there is none, and none is expected: "–" and not "N/A"
 	Num     float64 // of gauges and counters; 1 or 0 of bools
 	Text    string  // of texts; raw: escape it before it reaches a terminal
+	Short   string  // of texts that have a shorter form, where room is short
+	List    []int   // of lists of devices, what Text is made of
 }
 
 // Known reports whether there is a value.

@@ -1,6 +1,7 @@
 package metric_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/metric"
@@ -30,7 +31,7 @@ func TestRemoteChips(t *testing.T) {
 				if !ok {
 					t.Fatal("no field " + field)
 				}
-				if got := c.Get(nil, d); got != want {
+				if got := c.Get(nil, d); !reflect.DeepEqual(got, want) {
 					t.Errorf("%s: %+v, want %+v", field, got, want)
 				}
 			}

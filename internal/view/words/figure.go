@@ -52,6 +52,11 @@ func FigureColumn(b model.Bytes) string {
 	if !known {
 		return Missing(b.Status())
 	}
+	return BoundColumn(n, bound)
+}
+
+// BoundColumn is FigureColumn of a number and its bound.
+func BoundColumn(n uint64, bound model.Bound) string {
 	number, unit := scale(float64(n))
 	return PadLeft(Mark(bound)+number, 5) + " " + Pad(unit, 3)
 }

@@ -59,12 +59,12 @@ func docs(t *testing.T) string {
 		"90s, 5m, 2h30m and 3d are lengths of time. `dram=?` finds what is not known; no other comparison matches that.\n")
 	say("| Field | Kind | |\n|---|---|---|")
 	kinds := map[filter.Kind]string{filter.Text: "text", filter.Number: "number", filter.Bytes: "bytes", filter.Seconds: "time"}
-	for _, c := range tableColumns() {
-		name := "`" + c.name + "`"
-		for _, a := range c.aliases {
+	for _, f := range filterFields() {
+		name := "`" + f.Name + "`"
+		for _, a := range f.Aliases {
 			name += " `" + a + "`"
 		}
-		say("| %s | %s | %s |", name, kinds[c.kind], c.help)
+		say("| %s | %s | %s |", name, kinds[f.Kind], f.Help)
 	}
 	say("\nThe fields are also the columns to show (`top.processes.columns`) and to sort by (F6).\n")
 	say("## Charts\n\n| Metric | |\n|---|---|")

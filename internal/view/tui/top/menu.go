@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
@@ -95,14 +96,15 @@ func (m *menu) draw(s *State, screen cells.Area) {
 // openSort offers the columns to sort by.
 func (s *State) openSort() []tui.Effect {
 	m := &menu{title: "Sort by", hint: "Enter sorts, again to reverse; Esc leaves it"}
-	now := s.proc.find(s.cfg.Top.Processes.Sort).name
-	for i, c := range s.proc.columns {
-		m.items = append(m.items, menuItem{text: c.name, help: c.help, on: c.name == now})
-		if c.name == now {
+	now := s.sortField().Name
+	fields := metric.Processes()
+	for i, c := range fields {
+		m.items = append(m.items, menuItem{text: c.Name, help: c.Help, on: c.Name == now})
+		if c.Name == now {
 			m.list.Sel = i
 		}
 	}
-	m.pick = func(s *State, i int) []tui.Effect { return s.sortBy(s.proc.columns[i].name) }
+	m.pick = func(s *State, i int) []tui.Effect { return s.sortBy(fields[i].Name) }
 	s.dialog = m
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui"
@@ -20,6 +21,7 @@ type processPage struct {
 	sheet  widget.Sheet
 	target act.Target
 	last   row // as it was when last seen
+	seen   time.Time
 	gone   bool
 	more   *act.Inspected // nil: not answered yet
 }
@@ -29,7 +31,7 @@ func (s *State) openProcess() []tui.Effect {
 	if r == nil || r.parent {
 		return nil
 	}
-	p := &processPage{target: act.Target{PID: r.p.PID, StartTicks: r.p.StartTicks, Name: r.command()}, last: *r}
+	p := &processPage{target: act.Target{PID: r.p.PID, StartTicks: r.p.StartTicks, Name: r.command()}, last: *r, seen: s.shown.Time}
 	s.page = p
 	return []tui.Effect{act.Inspect{Target: p.target}}
 }
@@ -71,8 +73,7 @@ func (p *processPage) sample(s *State) []tui.Effect {
 		return q.PID == p.target.PID && q.StartTicks == p.target.StartTicks
 	})
 	if p.gone = i < 0; !p.gone {
-		p.last = makeRow(&s.shown.Processes[i], s.shown.Time)
-		p.last.room = roomOf(s.shown, p.last.devices)
+		p.last, p.seen = row{p: &s.shown.Processes[i]}, s.shown.Time
 	}
 	return nil
 }
@@ -121,11 +122,11 @@ func uid(q *model.Process) string {
 }
 
 func (p *processPage) started() string {
-	d, ok := p.last.age()
-	if !ok {
+	start := p.last.p.StartTime
+	if start.IsZero() {
 		return words.Nothing
 	}
-	return fmt.Sprintf("%s, %s ago", p.last.p.StartTime.Local().Format("2006-01-02 15:04:05"), words.Duration(d))
+	return fmt.Sprintf("%s, %s ago", start.Local().Format("2006-01-02 15:04:05"), words.Duration(p.seen.Sub(start)))
 }
 
 // runsIn says where it runs: container, pod, job, unit.

@@ -12,13 +12,13 @@ import (
 
 	"github.com/ttmon/ttmon/internal/config"
 	"github.com/ttmon/ttmon/internal/history"
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/gauge"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
-	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // What a process holds over several devices carries the doubts of each, and
@@ -44,8 +44,8 @@ func TestHeld(t *testing.T) {
 			for i, b := range c.parts {
 				p.Devices = append(p.Devices, model.DeviceUse{Device: i, Memory: model.PoolBytes{model.DRAM: b}})
 			}
-			r := makeRow(&p, time.Time{})
-			if got := words.FigureColumn(r.mem[model.DRAM]); got != c.want {
+			dram := metric.ProcessNamed("dram")
+			if got := dram.Cell(dram.Get(&model.Snapshot{}, &p)); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
@@ -60,10 +60,10 @@ func process(pid, ppid int) model.Process {
 func treeOf(list ...model.Process) []string {
 	rows := make([]row, len(list))
 	for i := range list {
-		rows[i] = makeRow(&list[i], time.Time{})
+		rows[i] = row{p: &list[i]}
 	}
 	var out []string
-	for _, r := range tree(rows, func(a, b *row) int { return a.p.PID - b.p.PID }) {
+	for _, r := range tree(rows, func(*model.Process) metric.Value { return metric.Value{} }, func(a, b *row) int { return a.p.PID - b.p.PID }) {
 		text := fmt.Sprintf("%s%d", r.branch, r.p.PID)
 		if r.parent {
 			text += " stands for " + fmt.Sprint(r.below)
@@ -141,14 +141,14 @@ func TestUnknownLast(t *testing.T) {
 // Every column can be sorted by, both ways, and all rows stay.
 func TestSortByEveryColumn(t *testing.T) {
 	st := openAfter(t, 1, 8, 120, 40)
-	for _, c := range st.s.proc.columns {
+	for _, c := range metric.Processes() {
 		for range 2 {
-			st.s.sortBy(c.name)
+			st.s.sortBy(c.Name)
 			if len(st.s.proc.rows) != 3 {
-				t.Errorf("sorted by %s: %d rows", c.name, len(st.s.proc.rows))
+				t.Errorf("sorted by %s: %d rows", c.Name, len(st.s.proc.rows))
 			}
-			if c.rank > 0 && c.rank < 9 && !st.has(c.title+"▲") && !st.has(c.title+"▼") {
-				t.Errorf("sorted by %s, and no title says so:\n%s", c.name, st.draw())
+			if c.Rank > 0 && c.Rank < 9 && !st.has(c.Head+"▲") && !st.has(c.Head+"▼") {
+				t.Errorf("sorted by %s, and no title says so:\n%s", c.Name, st.draw())
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/chart"
@@ -82,10 +83,10 @@ func (u *setup) change(s *State, o *config.Option, by int, k tui.Key) []tui.Effe
 	case o.Path == "top.charts.metrics":
 		return u.choose(s, o, s.metricNames())
 	case o.Path == "top.processes.columns":
-		return u.choose(s, o, s.columnNames())
+		return u.choose(s, o, columnNames())
 	case o.Path == "top.processes.sort":
-		names := s.columnNames()
-		i := slices.Index(names, s.proc.find(s.cfg.Top.Processes.Sort).name)
+		names := columnNames()
+		i := slices.Index(names, s.sortField().Name)
 		return u.set(s, o, names[(i+by+len(names))%len(names)])
 	case o.Kind() == config.Switch:
 		return u.set(s, o, map[string]string{"true": "false", "false": "true"}[o.Get(&s.cfg)])
@@ -167,7 +168,7 @@ func (u *setup) choose(s *State, o *config.Option, names []string) []tui.Effect 
 func (s *State) usualColumns() []string {
 	var out []string
 	for _, c := range s.proc.fitted(nil, s.w) {
-		out = append(out, c.name)
+		out = append(out, c.Name)
 	}
 	return out
 }
@@ -218,17 +219,17 @@ func (s *State) metricNames() []string {
 	return out
 }
 
-func (s *State) columnNames() []string {
+func columnNames() []string {
 	var out []string
-	for _, c := range s.proc.columns {
-		out = append(out, c.name)
+	for _, f := range metric.Processes() {
+		out = append(out, f.Name)
 	}
 	return out
 }
 
 func (s *State) helpFor(name string) string {
-	if c := s.proc.find(name); c != nil {
-		return c.help
+	if f := metric.ProcessNamed(name); f != nil {
+		return f.Help
 	}
 	if g := s.gauges.Find(name); g != nil {
 		return g.Help

@@ -77,7 +77,7 @@ func TestFilterBesideTitles(t *testing.T) {
 		st := open(t, 4, w, 24, func(c *config.Config) { c.Top.Processes.Filter = "user=root or user=alice or cmd~llama" })
 		var titles []string
 		for _, c := range st.s.proc.fitted(nil, w) {
-			titles = append(titles, c.title)
+			titles = append(titles, c.Head)
 		}
 		last := titles[len(titles)-1]
 		if !slices.ContainsFunc(strings.Split(st.draw(), "\n"), func(l string) bool {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui/filter"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
@@ -14,7 +15,6 @@ import (
 
 // table is the process table.
 type table struct {
-	columns    []column // all there are
 	filterText string
 	filter     *filter.Filter
 	rows       []row // what is listed, in order
@@ -29,13 +29,12 @@ type table struct {
 
 // setup checks and takes over the configuration of the table.
 func (t *table) setup(c *config.Processes) error {
-	t.columns = tableColumns()
 	for _, name := range append([]string{c.Sort}, c.Columns...) {
-		if t.find(name) == nil {
-			return fmt.Errorf("top.processes: unknown column %q: one of %s", name, t.names())
+		if metric.ProcessNamed(name) == nil {
+			return fmt.Errorf("top.processes: unknown column %q: one of %s", name, strings.Join(columnNames(), ", "))
 		}
 	}
-	f, err := filter.Compile(c.Filter, fieldsOf(t.columns))
+	f, err := filter.Compile(c.Filter, filterFields())
 	if err != nil {
 		return fmt.Errorf("top.processes.filter %q: %w", c.Filter, err)
 	}
@@ -43,27 +42,10 @@ func (t *table) setup(c *config.Processes) error {
 	return nil
 }
 
-func (t *table) find(name string) *column {
-	for i := range t.columns {
-		if t.columns[i].name == name || slices.Contains(t.columns[i].aliases, name) {
-			return &t.columns[i]
-		}
-	}
-	return nil
-}
-
-func (t *table) names() string {
-	var out []string
-	for _, c := range t.columns {
-		out = append(out, c.name)
-	}
-	return strings.Join(out, ", ")
-}
-
 // setFilter changes the filter; a wrong one is returned as an error and
 // changes nothing.
 func (t *table) setFilter(s *State, text string) error {
-	f, err := filter.Compile(text, fieldsOf(t.columns))
+	f, err := filter.Compile(text, filterFields())
 	if err != nil {
 		return err
 	}
@@ -84,54 +66,42 @@ func (t *table) build(s *State) {
 		shown[d.Index] = true
 	}
 	only := len(s.cfg.Top.Devices.Only) > 0
+	fields := metric.Processes()
 	for i := range s.shown.Processes {
-		r := makeRow(&s.shown.Processes[i], s.shown.Time)
-		r.room = roomOf(s.shown, r.devices)
-		if only && !slices.ContainsFunc(r.devices, func(d int) bool { return shown[d] }) {
+		p := &s.shown.Processes[i]
+		if only && !slices.ContainsFunc(p.Devices, func(u model.DeviceUse) bool { return shown[u.Device] }) {
 			t.total--
 			continue
 		}
-		if t.filter.Match(func(i int) filter.Value { return t.columns[i].value(&r) }) {
-			t.rows = append(t.rows, r)
+		if t.filter.Match(func(i int) filter.Value { return filtered(&fields[i], fields[i].Get(s.shown, p)) }) {
+			t.rows = append(t.rows, row{p: p, sort: s.sortValue(p)})
 		}
 	}
-	t.sort(s)
+	order := s.rowOrder()
+	slices.SortStableFunc(t.rows, func(a, b row) int { return order(&a, &b) })
 	if s.cfg.Top.Processes.Tree {
-		t.rows = tree(t.rows, t.order(s))
+		t.rows = tree(t.rows, s.sortValue, order)
 	}
 	t.restoreSelection()
 	t.forgetTags(s.shown)
 }
 
-// order compares rows by the column sorted by; rows without a value come
+// sortField is the field sorted by.
+func (s *State) sortField() *metric.Process { return metric.ProcessNamed(s.cfg.Top.Processes.Sort) }
+
+func (s *State) sortValue(p *model.Process) metric.Value { return s.sortField().Get(s.shown, p) }
+
+// rowOrder compares rows by the column sorted by; rows without a value come
 // last either way, and the pid decides between equals.
-func (t *table) order(s *State) func(a, b *row) int {
-	c := t.find(s.cfg.Top.Processes.Sort)
+func (s *State) rowOrder() func(a, b *row) int {
 	down := s.cfg.Top.Processes.Descending
 	return func(a, b *row) int {
-		va, vb := c.value(a), c.value(b)
-		ka, kb := known(va), known(vb)
-		if ka != kb {
-			if ka {
-				return -1
-			}
-			return 1
-		}
-		by := cmp.Or(slices.Compare(va.Numbers, vb.Numbers), slices.CompareFunc(va.Texts, vb.Texts, func(a, b string) int {
-			return cmp.Compare(strings.ToLower(a), strings.ToLower(b))
-		}))
-		if down {
+		by := metric.Compare(a.sort, b.sort)
+		if down && a.sort.Known() && b.sort.Known() {
 			by = -by
 		}
 		return cmp.Or(by, cmp.Compare(a.p.PID, b.p.PID), cmp.Compare(a.p.StartTicks, b.p.StartTicks))
 	}
-}
-
-func known(v filter.Value) bool { return len(v.Numbers) > 0 || len(v.Texts) > 0 }
-
-func (t *table) sort(s *State) {
-	order := t.order(s)
-	slices.SortStableFunc(t.rows, func(a, b row) int { return order(&a, &b) })
 }
 
 // restoreSelection finds the selected process again, or selects its neighbour.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
@@ -14,26 +15,30 @@ import (
 // get room: a quarter of the line, and not less than this.
 const minCommand = 20
 
+// tagWidth is the room before the first column, where a tagged process has its sign.
+const tagWidth = 1
+
 // fitted is the columns to draw in w cells: the chosen ones, or as many of
 // the usual ones as fit.
-func (t *table) fitted(chosen []string, w int) []column {
-	var list []column
-	if len(chosen) > 0 {
-		for _, name := range chosen {
-			list = append(list, *t.find(name))
-		}
+func (t *table) fitted(chosen []string, w int) []*metric.Process {
+	var list []*metric.Process
+	for _, name := range chosen {
+		list = append(list, metric.ProcessNamed(name))
+	}
+	if len(list) > 0 {
 		return list
 	}
-	for _, c := range t.columns {
-		if c.rank > 0 {
-			list = append(list, c)
+	all := metric.Processes()
+	for i := range all {
+		if all[i].Rank > 0 {
+			list = append(list, &all[i])
 		}
 	}
 	width := func() int {
-		sum := max(minCommand, w/4)
-		for _, c := range list {
-			if c.width > 0 {
-				sum += c.width + 1
+		sum := tagWidth + max(minCommand, w/4)
+		for _, f := range list {
+			if f.Width > 0 {
+				sum += f.Width + 1
 			}
 		}
 		return sum
@@ -41,11 +46,11 @@ func (t *table) fitted(chosen []string, w int) []column {
 	for width() > w {
 		drop := 0
 		for i := range list {
-			if list[i].rank > list[drop].rank {
+			if list[i].Rank > list[drop].Rank {
 				drop = i
 			}
 		}
-		if list[drop].rank <= 1 {
+		if list[drop].Rank <= 1 {
 			break
 		}
 		list = slices.Delete(list, drop, drop+1)
@@ -111,24 +116,24 @@ func (t *table) wheel(s *State, m widget.Motion) {
 
 // drawHeading draws the titles; the one sorted by carries an arrow. A press
 // on a title sorts by it, a second one turns the order round.
-func (t *table) drawHeading(s *State, row cells.Area, columns []column) {
+func (t *table) drawHeading(s *State, row cells.Area, columns []*metric.Process) {
 	row.Fill(' ', cells.Heading)
 	arrow := "▲"
 	if s.cfg.Top.Processes.Descending {
 		arrow = "▼"
 	}
-	x, end := 0, 0
+	x, end := tagWidth, 0
 	for _, c := range columns {
-		w := c.width
+		w := c.Width
 		if w == 0 {
 			w = row.W - x
 		}
-		title, style := c.title, cells.Heading
-		if t.find(s.cfg.Top.Processes.Sort).name == c.name {
+		title, style := c.Head, cells.Heading
+		if s.sortField().Name == c.Name {
 			title, style = title+arrow, cells.Sorted
 		}
 		cell := row.Sub(x, 0, w, 1)
-		if c.left {
+		if !c.Right() {
 			end = x + cell.Put(0, 0, title, style)
 		} else {
 			cell.PutRight(w, 0, title, style)
@@ -137,7 +142,7 @@ func (t *table) drawHeading(s *State, row cells.Area, columns []column) {
 		s.hits.Add(cell, func(m tui.Mouse) []tui.Effect {
 			if m.Action == tui.Press {
 				s.focus = processes
-				return s.sortBy(c.name)
+				return s.sortBy(c.Name)
 			}
 			return nil
 		})
@@ -176,36 +181,36 @@ func (t *table) matching() int {
 // sortBy sorts by a column; doing so again turns the order round.
 func (s *State) sortBy(name string) []tui.Effect {
 	c := &s.cfg.Top.Processes
-	if s.proc.find(c.Sort).name == name {
+	if s.sortField().Name == name {
 		return s.sortDescending(!c.Descending)
 	}
 	c.Sort = name
 	// Names read from A to Z, quantities from the largest.
-	return s.sortDescending(s.proc.find(name).kind != 0)
+	return s.sortDescending(metric.ProcessNamed(name).Right())
 }
 
-func (t *table) drawRow(s *State, line cells.Area, columns []column, i int) {
+func (t *table) drawRow(s *State, line cells.Area, columns []*metric.Process, i int) {
 	r := &t.rows[i]
 	_, tagged := t.tagged[r.id()]
-	x := 0
+	x := tagWidth
 	for _, c := range columns {
-		text, style := c.text(r)
+		text, style := cellOf(c, s.shown, r)
 		if tagged {
 			style = cells.Tagged
 		} else if r.parent {
 			style = cells.Faint
 		}
 		switch {
-		case c.width == 0:
+		case c.Width == 0:
 			rest := line.Sub(x, 0, line.W-x, 1)
 			rest.Put(0, 0, words.Truncate(cut(text, t.sideways), rest.W), style)
 			x = line.W
-		case c.left:
-			line.Put(x, 0, words.Truncate(text, c.width), style)
+		case !c.Right():
+			line.Put(x, 0, words.Truncate(text, c.Width), style)
 		default:
-			line.PutRight(x+c.width, 0, words.Truncate(text, c.width), style)
+			line.PutRight(x+c.Width, 0, words.Truncate(text, c.Width), style)
 		}
-		x += c.width + 1
+		x += c.Width + 1
 	}
 	if tagged {
 		line.Set(0, 0, '+', cells.Tagged)

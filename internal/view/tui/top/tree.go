@@ -3,13 +3,14 @@ package top
 import (
 	"slices"
 
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
 // tree puts children below their parents, siblings in the given order.
 // Parents that use no device are not in a snapshot; where several processes
 // share such a parent, a row stands in for it.
-func tree(rows []row, order func(a, b *row) int) []row {
+func tree(rows []row, value func(*model.Process) metric.Value, order func(a, b *row) int) []row {
 	byPID := map[int]int{}
 	siblings := map[int]int{}
 	for i := range rows {
@@ -19,7 +20,7 @@ func tree(rows []row, order func(a, b *row) int) []row {
 	for ppid, n := range siblings {
 		if _, listed := byPID[ppid]; !listed && n > 1 && ppid > 1 {
 			byPID[ppid] = len(rows)
-			rows = append(rows, row{p: &model.Process{PID: ppid, State: model.Running}, now: rows[0].now, parent: true})
+			rows = append(rows, row{p: &model.Process{PID: ppid, State: model.Running}, parent: true})
 		}
 	}
 	children := map[int][]int{}
@@ -35,7 +36,8 @@ func tree(rows []row, order func(a, b *row) int) []row {
 	b := treeBuilder{rows: rows, children: children, order: order}
 	for i := range rows {
 		if rows[i].parent {
-			b.total(i)
+			b.stand(i)
+			rows[i].sort = value(rows[i].p)
 		}
 	}
 	b.add(roots, "", 0)
@@ -56,19 +58,13 @@ type treeBuilder struct {
 	done     []int
 }
 
-// total lets a stand-in show the sums of its children, so that it sorts where
-// they belong.
-func (b *treeBuilder) total(i int) {
-	var sums [model.NumPools]model.Sum
+// stand gives a stand-in what its children have of devices, so that it shows their sums
+// and sorts where they belong.
+func (b *treeBuilder) stand(i int) {
+	r := &b.rows[i]
 	for _, c := range b.children[i] {
-		b.rows[i].below++
-		for q, held := range b.rows[c].mem {
-			sums[q].Add(held)
-		}
-		b.rows[i].devices = append(b.rows[i].devices, b.rows[c].devices...)
-	}
-	for q := range sums {
-		b.rows[i].mem[q] = sums[q].Bytes()
+		r.below++
+		r.p.Devices = append(r.p.Devices, b.rows[c].p.Devices...)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/config"
 	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
@@ -128,11 +129,11 @@ func TestMouse(t *testing.T) {
 		t.Error("a second press does not open it")
 	}
 	st.keys("q")
-	press("RSS")
-	if st.s.cfg.Top.Processes.Sort != "rss" || !st.s.cfg.Top.Processes.Descending {
+	press("Time")
+	if st.s.cfg.Top.Processes.Sort != "time" || !st.s.cfg.Top.Processes.Descending {
 		t.Error("a press on a title does not sort")
 	}
-	press("RSS▼")
+	press("Time▼")
 	if st.s.cfg.Top.Processes.Descending {
 		t.Error("a second press does not reverse")
 	}
@@ -326,14 +327,14 @@ func TestColumnsHaveText(t *testing.T) {
 	hidden := model.Process{State: model.Hidden, Devices: []model.DeviceUse{{Device: 1}}}
 	bare := model.Process{PID: 5, State: model.Running}
 	for _, p := range append(snap.Processes, hidden, bare) {
-		r := makeRow(&p, snap.Time)
-		for _, c := range tableColumns() {
-			text, _ := c.text(&r)
+		r := row{p: &p}
+		for _, c := range metric.Processes() {
+			text, _ := cellOf(&c, snap, &r)
 			if text == "" {
-				t.Errorf("column %s of %d is empty", c.name, p.PID)
+				t.Errorf("column %s of %d is empty", c.Name, p.PID)
 			}
-			if c.width > 0 && words.Width(text) > c.width && !c.left {
-				t.Errorf("column %s: %q does not fit into %d", c.name, text, c.width)
+			if c.Width > 0 && words.Width(text) > c.Width && c.Right() {
+				t.Errorf("column %s: %q does not fit into %d", c.Name, text, c.Width)
 			}
 		}
 	}
