@@ -103,7 +103,7 @@ func agreeProcesses(t *testing.T, s *model.Snapshot) {
 		}
 		held := p.Held(model.DRAM)
 		want := words.FigureOr(held, p.Tracking())
-		if got := page.Processes[i].Pools[model.DRAM.String()].Text; got != want {
+		if got := page.Processes[i].Values[model.DRAM.String()].Text; got != want {
 			t.Errorf("the page says %q of process %d, want %q", got, p.PID, want)
 		}
 		line := regexp.MustCompile(fmt.Sprintf(`(?m)^.* %d .*$`, p.PID))

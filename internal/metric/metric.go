@@ -49,6 +49,9 @@ type Field[Subject any] struct {
 	Limit   string         // name of the field that it is measured against
 	Fact    model.FactKind // by which the judge says how much it matters
 	Sparse  bool           // reports leave it out where it is missing
+	// OfDevice: it is about what a process has of devices, so it can be said of one of
+	// them alone.
+	OfDevice bool
 
 	JSON     string // path below the device or process; "[]" stands for the entry asked about
 	Synonyms []Synonym

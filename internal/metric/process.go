@@ -4,19 +4,17 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 
-	"github.com/ttmon/ttmon/internal/lazy"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // Processes is the table of what is shown about a process, over all its devices: the
 // columns of smi and top, the fields of top's filter, the table of the page.
-func Processes() []Process { return processTable.Get() }
+func Processes() []Process { return processTable() }
 
-var processTable = lazy.Value[[]Process]{New: func() []Process {
-	return slices.Concat(who(), holds(), works(), onHost())
-}}
+var processTable = sync.OnceValue(func() []Process { return slices.Concat(who(), holds(), works(), onHost()) })
 
 // ProcessNamed is a field of processes by its name, or another name for it; nil: there
 // is none.
@@ -75,7 +73,7 @@ func holds() []Process {
 	for _, pool := range model.Pools() {
 		list = append(list, Process{
 			Name: pool.String(), Kind: Gauge, Unit: "MiB", Per: mib, Head: words.PoolName(pool), Width: words.FigureWidth,
-			Rank: map[model.Pool]int{model.DRAM: 1, model.L1: 4, model.Trace: 10, model.CB: 11}[pool], Sparse: pool != model.DRAM && pool != model.L1,
+			Rank: map[model.Pool]int{model.DRAM: 1, model.L1: 4, model.Trace: 10, model.CB: 11}[pool], Sparse: pool != model.DRAM && pool != model.L1, OfDevice: true,
 			Help: "allocated in " + words.PoolName(pool),
 			Get: func(_ *model.Snapshot, p *model.Process) Value {
 				return living(p, untracked(p.Tracking(), figure(p.Held(pool))))
@@ -83,7 +81,7 @@ func holds() []Process {
 		})
 	}
 	return append(list, Process{
-		Name: "share", Kind: Gauge, Unit: "%", Per: 0.01, Head: "DRAM%", Width: 6, Rank: 12, Help: "share of its devices' DRAM, in percent",
+		Name: "share", Kind: Gauge, Unit: "%", Per: 0.01, Head: "DRAM%", Width: 6, Rank: 12, OfDevice: true, Help: "share of its devices' DRAM, in percent",
 		Get: func(s *model.Snapshot, p *model.Process) Value {
 			held := figure(p.Held(model.DRAM))
 			room := roomOf(s, p)
@@ -112,7 +110,7 @@ func roomOf(s *model.Snapshot, p *model.Process) (sum uint64) {
 // works has what a process has its devices do.
 func works() []Process {
 	return []Process{{
-		Name: "busy", Kind: Gauge, Rate: true, Unit: "%", Per: 0.01, Head: "Busy", Width: 6, Rank: 7,
+		Name: "busy", Kind: Gauge, Rate: true, Unit: "%", Per: 0.01, Head: "Busy", Width: 6, Rank: 7, OfDevice: true,
 		Help: "share of the time in which one of its programs ran, on the busiest of its chips, in percent",
 		Get: func(_ *model.Snapshot, p *model.Process) Value {
 			c := p.Work.Busiest()
@@ -120,7 +118,7 @@ func works() []Process {
 				return Value{None: true}
 			}
 			v := busy(&c.Work, c.Work.Busy)
-			v.Text = words.Busy(&c.Work)
+			v.Text, v.Why = words.Busy(&c.Work), words.WorkCause(c.Work.Cause)
 			return v
 		},
 	}}

@@ -9,6 +9,7 @@ import { setQuery, useRoute } from "./route";
 import { offers, type State } from "./store";
 import { Treemap, type Tile } from "./treemap";
 import { useRangeData } from "./metricchart";
+import { told } from "./types";
 import type { Device, PoolUse } from "./types";
 
 export function MemoryPage(p: { s: State }) {
@@ -43,7 +44,7 @@ const shortly = (command: string): string => command.replaceAll(/(^|\s)\/\S*\/(?
 
 /** What a process holds of a pool, of one device or of all. */
 function heldBy(s: State, i: number, pool: string, device: number | null): number {
-  return s.snap!.processes[i]!.devices.reduce((n, u, j) => n + (device === null || u.index === device ? (s.said?.processes[i]?.uses[j]?.pools[pool]?.bytes ?? 0) : 0), 0);
+  return s.snap!.processes[i]!.devices.reduce((n, u, j) => n + (device === null || u.index === device ? (s.said?.processes[i]?.uses[j]?.values[pool]?.n ?? 0) : 0), 0);
 }
 
 /** The processes whose allocators are known, those that hold most first. */
@@ -73,8 +74,8 @@ function Owners(p: { s: State; pool: string; colours: Map<number, string> }) {
     <ul class="owners" aria-label="Processes by colour">
       {list.map(({ x, i, held }) => (
         <li key={x.pid}>
-          <A to={"/process/" + x.pid} title={p.s.said!.processes[i]!.command}>
-            <i class="swatch" style={{ background: p.colours.get(x.pid)! }} aria-hidden="true" /> <span class="line">{shortly(p.s.said!.processes[i]!.command)}</span>
+          <A to={"/process/" + x.pid} title={told(p.s.said!.processes[i], "command")}>
+            <i class="swatch" style={{ background: p.colours.get(x.pid)! }} aria-hidden="true" /> <span class="line">{shortly(told(p.s.said!.processes[i], "command"))}</span>
           </A>{" "}
           <b class="num">{inAll(p.s, i, p.pool, held)}</b> <span class="muted">{x.pid}</span>
         </li>
@@ -85,9 +86,9 @@ function Owners(p: { s: State; pool: string; colours: Map<number, string> }) {
 
 /** A sum of figures, with the mark of the one that is least sure. */
 function inAll(s: State, i: number, pool: string, held: number): string {
-  const uses = s.said!.processes[i]!.uses.map((u) => u.pools[pool]);
+  const uses = s.said!.processes[i]!.uses.map((u) => u.values[pool]);
   const unsure = uses.some((f) => f?.bound === "unsure");
-  const least = uses.some((f) => f?.bound === "at_least" || (f && f.bytes === null));
+  const least = uses.some((f) => f?.bound === "at_least" || (f && f.n === null));
   return mark(unsure ? "unsure" : least ? "at_least" : "exact") + bytes(held);
 }
 
@@ -133,9 +134,9 @@ function tiles(s: State, pool: string, map: MapAnswer | null, colours: Map<numbe
     const children: Tile[] = [];
     snap.processes.forEach((proc, i) => {
       proc.devices.forEach((u, j) => {
-        const f = said.processes[i]?.uses[j]?.pools[pool];
-        if (u.index !== d.index || !f?.bytes) return;
-        children.push({ name: `${shortly(said.processes[i]!.command)} (${proc.pid})`, whose: String(proc.pid), bytes: f.bytes, text: f.text, to: "/process/" + proc.pid, kind: "process", colour: colours.get(proc.pid), about: said.processes[i]!.user, children: inside(map, proc.pid, d.index, pool) });
+        const f = said.processes[i]?.uses[j]?.values[pool];
+        if (u.index !== d.index || !f?.n) return;
+        children.push({ name: `${shortly(told(said.processes[i], "command"))} (${proc.pid})`, whose: String(proc.pid), bytes: f.n, text: f.text, to: "/process/" + proc.pid, kind: "process", colour: colours.get(proc.pid), about: told(said.processes[i], "user"), children: inside(map, proc.pid, d.index, pool) });
       });
     });
     const use = d.memory[pool] as PoolUse | undefined;
@@ -236,7 +237,7 @@ function hole(use: unknown): string {
 
 /** The banks of one process whose allocator is known exactly. */
 function Allocators(p: { s: State; exact: number[]; device: number | null; chosen: number; map: MapAnswer | null; problem: string }) {
-  const names = Object.fromEntries(p.s.snap!.processes.map((x, i) => [String(x.pid), `${shortly(p.s.said!.processes[i]!.command)} (${x.pid})`]));
+  const names = Object.fromEntries(p.s.snap!.processes.map((x, i) => [String(x.pid), `${shortly(told(p.s.said!.processes[i], "command"))} (${x.pid})`]));
   const listed = p.chosen && !p.exact.includes(p.chosen) ? [p.chosen, ...p.exact] : p.exact;
   const devices = { "": "all", ...Object.fromEntries(p.s.snap!.devices.map((d) => [d.bus_id, `${d.index} ${d.board ?? d.arch}`])) };
   const bus = p.s.snap!.devices.find((d) => d.index === p.device)?.bus_id ?? "";

@@ -12,7 +12,7 @@ import { type Range, RangeChoice, useRange } from "./range";
 import { setQuery, useRoute } from "./route";
 import type { State } from "./store";
 import { bytes, clock, missing, moment, span } from "./figures";
-import type { Process, SaidProcess } from "./types";
+import { type Process, type SaidProcess, told } from "./types";
 
 export function ProcessesPage(p: { s: State }) {
   const q = useRoute().query;
@@ -42,7 +42,7 @@ export function ProcessPage(p: { s: State; name: string }) {
     <>
       <div class="title">
         <h2>process {p.name}</h2>
-        {said && <span class="command">{said.command}</span>}
+        {said && <span class="command">{told(said, "command")}</span>}
       </div>
       {proc && said ? <Identity p={proc} s={said} state={p.s} /> : <Empty>Process {p.name} uses no device at this moment.</Empty>}
       {proc && <Operations processes={[proc]} />}
@@ -72,13 +72,13 @@ function Identity(p: { p: Process; s: SaidProcess; state: State }) {
   const { p: proc, s } = p;
   const sources = [...new Set(s.uses.map((u) => u.source))];
   const facts: [string, string][] = [
-    ["User", s.user],
-    ["Job", s.job],
+    ["User", told(s, "user")],
+    ["Job", told(s, "job")],
     ["Ask", s.reach || "–"],
     ["Started", proc.start_time ? moment(proc.start_time) : "–"],
-    ["Running for", s.age],
-    ["CPU", s.cpu],
-    ["Host memory", s.rss],
+    ["Running for", told(s, "time")],
+    ["CPU", told(s, "cpu")],
+    ["Host memory", told(s, "rss")],
     ["Threads", proc.threads === null ? missing(undefined).word : String(proc.threads)],
     ["tt-metal", proc.release ?? "–"],
     ["State", proc.state],
@@ -117,7 +117,7 @@ function Identity(p: { p: Process; s: SaidProcess; state: State }) {
                     <td>{d ? <A to={"/device/" + d.bus_id}>{d.index} <span class="board">{d.board}</span></A> : "–"}</td>
                     {["dram", "l1", "trace", "cb"].map((k) => (
                       <td key={k} class="num">
-                        {u.pools[k]?.text}
+                        {u.values[k]?.text}
                       </td>
                     ))}
                     {sources.length > 1 && <td class="wrap">{u.source}</td>}
@@ -147,8 +147,8 @@ interface PastAnswer {
 /** What it holds now, as the last point. */
 function present(time: string, p: Process, s: SaidProcess): Point {
   const devices = p.devices.flatMap((d, i) => {
-    const f = s.uses[i]?.pools["dram"];
-    return d.index === null || !f || f.bytes === null ? [] : [{ index: d.index, pools: { dram: { bytes: f.bytes, bound: f.bound ?? "exact" } } }];
+    const f = s.uses[i]?.values["dram"];
+    return d.index === null || !f || f.n === null ? [] : [{ index: d.index, pools: { dram: { bytes: f.n, bound: f.bound ?? "exact" } } }];
   });
   return { time, devices };
 }

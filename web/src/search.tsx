@@ -4,6 +4,7 @@
 import { useState } from "preact/hooks";
 import { go, setQuery, useRoute } from "./route";
 import type { State } from "./store";
+import { told } from "./types";
 
 export interface Suggestion {
   kind: string;
@@ -35,9 +36,10 @@ export function suggest(s: State, text: string): Suggestion[] {
   s.snap.processes.forEach((x, i) => {
     const said = s.said!.processes[i];
     if (!said) return;
-    add("process", said.command, String(x.pid), "/process/" + x.pid, [String(x.pid), said.command, x.name]);
-    users.set(said.user, (users.get(said.user) ?? 0) + 1);
-    if (said.job && said.job !== "–") jobs.set(said.job, (jobs.get(said.job) ?? 0) + 1);
+    const [command, user, job] = [told(said, "command"), told(said, "user"), told(said, "job")];
+    add("process", command, String(x.pid), "/process/" + x.pid, [String(x.pid), command, x.name]);
+    users.set(user, (users.get(user) ?? 0) + 1);
+    if (job !== "–") jobs.set(job, (jobs.get(job) ?? 0) + 1);
   });
   const several = (n: number) => (n === 1 ? "1 process" : `${n} processes`);
   for (const [name, n] of users) add("user", name, several(n), "/processes?filter=" + encodeURIComponent(name), [name]);

@@ -206,23 +206,32 @@ export interface SaidDevice {
 }
 
 /** The share of the time in which programs of a process ran on a chip. */
-export interface SaidBusy {
+/** A value of a process, as the table of fields writes it. */
+export interface Cell {
   text: string;
-  ratio: number | null;
-  why: string;
+  n: number | null; // to sort by; null: a text, or not known
+  bound?: Bound; // not given where it is exact
+  why?: string;
 }
 
+export type Cells = Record<string, Cell>;
+
 export interface SaidProcess {
-  user: string;
-  job: string;
+  values: Cells;
   reach: string;
-  command: string;
-  age: string;
-  cpu: string;
-  rss: string;
-  busy: SaidBusy;
-  pools: Pools;
-  uses: { busy: SaidBusy; pools: Pools; source: string; reasons: string[] }[];
+  uses: { values: Cells; source: string; reasons: string[] }[];
+}
+
+/** The text of a process in a column. */
+export const told = (p: SaidProcess | undefined, column: string): string => p?.values[column]?.text ?? "–";
+
+/** A column of the table of processes. */
+export interface Column {
+  name: string;
+  head: string;
+  help: string;
+  right: boolean;
+  rank: number; // when room is short the greatest goes first; 0: only where there is something to show
 }
 
 export interface Said {
@@ -244,6 +253,7 @@ export interface Said {
 
 export interface Words {
   fields: Record<string, { head?: string; title: string }>;
+  processes: Column[];
   nothing: string;
   marks: Record<Bound, string>;
   missing: Record<string, string>;

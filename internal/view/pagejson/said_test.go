@@ -64,11 +64,11 @@ func TestProcessSums(t *testing.T) {
 	d := sample.P150a(0, 1)
 	e := sample.P150a(1, 2)
 	s := &model.Snapshot{Devices: []model.Device{d, e}, Processes: []model.Process{sample.Serve(7, sample.Use(&d, 1<<30, 0), sample.Use(&e, 2<<30, 0))}}
-	if f := Of(s).Processes[0].Pools["dram"]; f.Bytes == nil || *f.Bytes != 3<<30 || f.Text != "3.0 GiB" || f.Bound != "exact" {
+	if f := Of(s).Processes[0].Values["dram"]; f.N == nil || *f.N != 3<<30 || f.Text != "3.0 GiB" || f.Bound != "" {
 		t.Errorf("%+v", f)
 	}
 	s.Processes[0].Devices[1].Memory[model.DRAM] = model.NoBytes(model.Denied)
-	if f := Of(s).Processes[0].Pools["dram"]; f.Text != "≥1.0 GiB" || f.Bound != "at_least" {
+	if f := Of(s).Processes[0].Values["dram"]; f.Text != "≥1.0 GiB" || f.Bound != "at_least" {
 		t.Errorf("%+v", f)
 	}
 }
@@ -87,16 +87,16 @@ func TestProcessBusy(t *testing.T) {
 	}}
 	s.Processes[1].Work = model.ProcessWork{}
 	got := Of(s).Processes
-	if b := got[0].Busy; b.Text != "≥62 %" || b.Ratio == nil || *b.Ratio != 0.625 || b.Why != words.WorkCause(model.WorkLossy) {
+	if b := got[0].Values["busy"]; b.Text != "≥62 %" || b.N == nil || *b.N != 0.625 || b.Why != words.WorkCause(model.WorkLossy) {
 		t.Errorf("on all devices %+v", b)
 	}
-	if b := got[0].Uses[0].Busy; b.Text != "30 %" || b.Why != "" {
+	if b := got[0].Uses[0].Values["busy"]; b.Text != "30 %" || b.Why != "" {
 		t.Errorf("on device 0 %+v", b)
 	}
-	if b := got[0].Uses[2].Busy; b.Text != words.Nothing || b.Ratio != nil {
+	if b := got[0].Uses[2].Values["busy"]; b.Text != words.Nothing || b.N != nil {
 		t.Errorf("on a device that it does not report of %+v", b)
 	}
-	if b := got[1].Busy; b.Text != words.Nothing || b.Ratio != nil {
+	if b := got[1].Values["busy"]; b.Text != words.Nothing || b.N != nil {
 		t.Errorf("of a process that reports nothing %+v", b)
 	}
 }

@@ -8,6 +8,7 @@ package pagejson
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/assess"
@@ -105,31 +106,44 @@ type Chip struct {
 
 // Process is one process.
 type Process struct {
-	User    string            `json:"user"`
-	Job     string            `json:"job"`
-	Reach   string            `json:"reach"` // whom to ask about it; empty: no more than the user is known
-	Command string            `json:"command"`
-	Age     string            `json:"age"`
-	CPU     string            `json:"cpu"`
-	RSS     string            `json:"rss"`
-	Busy    Busy              `json:"busy"`  // on the busiest of its chips
-	Pools   map[string]Figure `json:"pools"` // over all its devices
-	Uses    []Use             `json:"uses"`  // in the order of the process's devices
+	Values map[string]Cell `json:"values"` // by name of the column, over all its devices
+	Reach  string          `json:"reach"`  // whom to ask about it; empty: no more than the user is known
+	Uses   []Use           `json:"uses"`   // in the order of the process's devices
 }
 
-// Busy is the share of the time in which programs of a process ran on a chip.
-type Busy struct {
-	Text  string   `json:"text"`  // with its mark: "≥62 %"
-	Ratio *float64 `json:"ratio"` // null: not known
-	Why   string   `json:"why"`   // it is not known, or not exactly; empty: it is
+// Cell is a value of a process as the table of fields writes it.
+type Cell struct {
+	Text  string   `json:"text"`            // "≥62 %", "~1.0 GiB", or the word for why there is none
+	N     *float64 `json:"n"`               // to sort by, in the JSON contract's unit; null: a text, or not known
+	Bound string   `json:"bound,omitempty"` // at_least or unsure; exact is left out
+	Why   string   `json:"why,omitempty"`   // it is not known, or not exactly
 }
 
 // Use is what a process has of a device.
 type Use struct {
-	Busy    Busy              `json:"busy"`
-	Pools   map[string]Figure `json:"pools"`
-	Source  string            `json:"source"`
-	Reasons []string          `json:"reasons"`
+	Values  map[string]Cell `json:"values"` // of the columns that are about devices
+	Source  string          `json:"source"`
+	Reasons []string        `json:"reasons"`
+}
+
+// Column is a column of the table of processes.
+type Column struct {
+	Name  string `json:"name"`
+	Head  string `json:"head"`
+	Help  string `json:"help"`
+	Right bool   `json:"right"` // numbers
+	Rank  int    `json:"rank"`  // when room is short the greatest goes first; 0: it is there only where a process has something to show in it
+}
+
+// Columns are those of the table of processes, in their order.
+func Columns() []Column {
+	var list []Column
+	for _, f := range metric.Processes() {
+		if f.Rank > 0 || f.Sparse {
+			list = append(list, Column{f.Name, f.Head, f.Help, f.Right(), f.Rank})
+		}
+	}
+	return list
 }
 
 // Of says a snapshot.
@@ -230,49 +244,50 @@ func device(s *model.Snapshot, a *assess.Assessment, d *model.Device) Device {
 	return out
 }
 
-// busiestOn is the busiest chip of a device, of those that a process had work;
-// nil: none did.
-func busiestOn(w *model.ProcessWork, device int) *model.ChipWork {
-	var on model.ProcessWork
-	for i := range w.Chips {
-		if w.Chips[i].Device == device {
-			on.Chips = append(on.Chips, w.Chips[i])
-		}
-	}
-	return on.Busiest()
-}
-
-// busy says what a process had a chip do; nil is nothing that is known.
-func busy(c *model.ChipWork) Busy {
-	if c == nil {
-		return Busy{Text: words.Nothing}
-	}
-	out := Busy{Text: words.Busy(&c.Work), Why: words.WorkCause(c.Work.Cause)}
-	if v, ok := c.Work.Busy.Get(); ok {
-		out.Ratio = &v
-	}
-	return out
-}
-
 func process(s *model.Snapshot, p *model.Process) Process {
-	out := Process{
-		User: words.Foreign(p.User), Job: words.Job(p), Reach: words.Reach(p), Command: words.Command(p), Age: words.Nothing,
-		CPU: words.Reading(p.CPU, words.CPU), RSS: words.Reading(p.RSS, words.Bytes), Busy: busy(p.Work.Busiest()), Pools: map[string]Figure{}, Uses: []Use{},
-	}
-	if !p.StartTime.IsZero() {
-		out.Age = words.Duration(s.Time.Sub(p.StartTime))
-	}
-	for _, pool := range model.Pools() {
-		total := p.Held(pool)
-		out.Pools[pool.String()] = figure(words.FigureOr(total, p.Tracking()), total)
+	out := Process{Reach: words.Reach(p), Values: map[string]Cell{}, Uses: []Use{}}
+	for _, f := range metric.Processes() {
+		if f.Rank > 0 || f.Sparse {
+			out.Values[f.Name] = cell(&f, f.Get(s, p))
+		}
 	}
 	for i := range p.Devices {
 		u := &p.Devices[i]
-		use := Use{Busy: busy(busiestOn(&p.Work, u.Device)), Pools: map[string]Figure{}, Source: words.Source(u.Source), Reasons: reasons(words.UseReasons(p, u, s.Source))}
-		for _, pool := range model.Pools() {
-			use.Pools[pool.String()] = figure(words.FigureOr(u.Memory[pool], u.Tracking), u.Memory[pool])
+		use := Use{Values: map[string]Cell{}, Source: words.Source(u.Source), Reasons: reasons(words.UseReasons(p, u, s.Source))}
+		alone := onDevice(p, i)
+		for _, f := range metric.Processes() {
+			if f.OfDevice {
+				use.Values[f.Name] = cell(&f, f.Get(s, alone))
+			}
 		}
 		out.Uses = append(out.Uses, use)
 	}
 	return out
+}
+
+// onDevice is a process as if one of its devices were all that it uses.
+func onDevice(p *model.Process, i int) *model.Process {
+	alone := *p
+	alone.Devices, alone.Work.Chips = p.Devices[i:i+1:i+1], nil
+	for _, c := range p.Work.Chips {
+		if c.Device == p.Devices[i].Device {
+			alone.Work.Chips = append(alone.Work.Chips, c)
+		}
+	}
+	return &alone
+}
+
+func cell(f *metric.Process, v metric.Value) Cell {
+	c := Cell{Text: strings.TrimSpace(f.Cell(v)), Why: words.Escape(v.Why)}
+	if f.Kind == metric.Text && v.Known() {
+		c.Text = words.Escape(v.Text) // there is room for all of it
+		return c
+	}
+	if v.Known() {
+		c.N = &v.Num
+	}
+	if v.Bound != model.Exact {
+		c.Bound = v.Bound.String()
+	}
+	return c
 }
