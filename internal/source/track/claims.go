@@ -12,6 +12,9 @@ func (s *Sweep) Claims() claim.Set {
 	for i := range s.Processes {
 		if p := &s.Processes[i]; p.Start != 0 {
 			held := p.State.Held()
+			for k := range held { // libttmon does not record them
+				held[k].Bytes[model.CB] = model.NoBytes(model.Unsupported)
+			}
 			set.Held = append(set.Held, held...)
 			if len(held) == 0 && p.State.HoldsNothing() {
 				set.Nothing = append(set.Nothing, model.ProcessID{PID: p.PID, StartTicks: p.Start})

@@ -360,9 +360,12 @@ func TestAskedByPages(t *testing.T) {
 	do(t, d, "4096", "mtake 0 1000")
 	r := NewReader(Options{Dir: dir})
 	defer r.Close()
-	held := one(t, r).State.Held()
+	held := r.Read(nil).Claims().Held
 	if len(held) != 1 || held[0].Chip.ID != 5 || !held[0].Bytes[model.DRAM].Exactly(1000) || len(held[0].Doubts) > 0 {
 		t.Errorf("held: %+v", held)
+	}
+	if len(held) == 1 && held[0].Bytes[model.CB].Status() != model.Unsupported {
+		t.Errorf("circular buffers, which a ledger does not have: %v", held[0].Bytes[model.CB].Status())
 	}
 }
 

@@ -61,7 +61,7 @@ func runsAnswer() *runs.Answer {
 	third.UID, third.Failures = -1, &runs.Failures{Count: 3, Last: at, Pool: "l1", Clash: true}
 	one := 1
 	fourth := runs.Run{
-		ID: 320, Start: at.Add(3 * time.Hour), Last: at.Add(3*time.Hour + time.Minute), Devices: []runs.Device{{Index: 0}}, Processes: []runs.Process{{PID: 9, Failures: 1}},
+		ID: 320, Start: at.Add(3 * time.Hour), Seen: at.Add(3 * time.Hour), Last: at.Add(3*time.Hour + time.Minute), Devices: []runs.Device{{Index: 0}}, Processes: []runs.Process{{PID: 9, Failures: 1}},
 		End:      runs.Ending{Kind: runs.Exited, Code: &one, At: at.Add(3*time.Hour + time.Minute), NoRoom: true},
 		Failures: &runs.Failures{Count: 1, Last: at.Add(3*time.Hour + time.Minute), ID: "f12", Pool: "l1_small"},
 	}
