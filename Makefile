@@ -261,10 +261,10 @@ test-grafana: ## the dashboards against the types that Grafana publishes (needs 
 test-slurm: ## jobs, prolog and epilog with a real Slurm on a simulated node (root, debootstrap; minutes)
 	$(GO) test -tags slurm -count=1 -timeout 40m -v ./internal/e2e/slurm
 
-.PHONY: test-kmd
-test-kmd: ## the real driver on emulated chips in QEMU: KO=tenstorrent.ko KERNEL=vmlinuz that it was built for (minutes)
-	@test -n "$(KO)" -a -n "$(KERNEL)" || { echo "usage: make test-kmd KO=/path/to/tenstorrent.ko KERNEL=/boot/vmlinuz-…" >&2; exit 2; }
-	CGO_ENABLED=0 KMD_KO=$(abspath $(KO)) KMD_KERNEL=$(abspath $(KERNEL)) $(GO) test -count=1 -timeout 45m -v ./internal/e2e/kmd
+.PHONY: lab
+lab: build ## the real driver on emulated chips in QEMU: KO=tenstorrent.ko KERNEL=vmlinuz that it was built for (minutes)
+	@test -n "$(KO)" -a -n "$(KERNEL)" || { echo "usage: make lab KO=/path/to/tenstorrent.ko KERNEL=/boot/vmlinuz-…" >&2; exit 2; }
+	cd lab && CGO_ENABLED=0 LAB_BIN=$(abspath bin) LAB_KO=$(abspath $(KO)) LAB_KERNEL=$(abspath $(KERNEL)) $(GO) test -count=1 -timeout 45m -v .
 
 .PHONY: clean
 clean: ## remove what was built

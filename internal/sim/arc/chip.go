@@ -1,14 +1,12 @@
 // Package arc is the memory of a chip as PCIe and the NoC show it: the registers
-// and the memory of the management core with the telemetry table and the message
-// queue, the L1 of dispatch cores, the L1 of Ethernet cores.
+// and the memory of the management core with the telemetry table, the L1 of dispatch
+// cores, the L1 of Ethernet cores.
 //
-// It serves what the firmware is believed to serve, and keeps account of what was
-// done to it: every firmware message, every write. Tests read it in process; the
-// simulator maps a part of it; under QEMU the real driver binds to it.
+// It serves what the firmware is believed to serve. Tests read it in process; the
+// simulator maps a part of it; lab/ lets the real driver bind to it under QEMU.
 package arc
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -21,8 +19,7 @@ const (
 
 	tableAt   = 0x1001_0000
 	dataAt    = 0x1001_1000
-	controlAt = 0x1001_2000 // of the message queue
-	queueAt   = 0x1001_3000
+	dataEnd   = 0x1001_2000
 	runtimeAt = 0x1006_0000 // buffer that firmware reserves for programs
 	// Wormhole's place for the address and size of that buffer.
 	wormholeRuntime = 0x1007_5C00
@@ -39,14 +36,11 @@ const (
 	whBootCode  = 0x60
 	whTable     = 0x1D0
 	whData      = 0x1D4
-	whQueue     = 0x1D8
 	bhReady     = 0x408
-	bhQueue     = 0x42C
 	bhData      = 0x430
 	bhTable     = 0x434
 	bhRuntime   = 0x458
 	bhRuntimeSz = 0x45C
-	bhDoorbell  = 0x800B_0000
 
 	// wormholeARC is where the NoC has the address space of Wormhole's
 	// management core.
@@ -63,12 +57,8 @@ type Chip struct {
 
 	mu       sync.Mutex
 	faults   Faults
-	stored   map[uint32]uint32 // words of memory and registers that were written
 	tiles    map[tile]func(address uint64) uint32
 	dispatch *Dispatch
-	windows  map[int][3]uint32 // window registers, by window
-	messages []uint32
-	writes   []Write
 	reads    uint64
 	resume   chan struct{} // closed when a stalled load may return
 }
@@ -77,30 +67,18 @@ type tile struct{ x, y uint16 }
 
 // Faults are what can be wrong with a chip.
 type Faults struct {
-	Dead       bool   // all ones everywhere
-	NoTable    bool   // both pointers are 0
-	Version    uint32 // of the table, instead of the right one
-	Count      uint32 // of entries, instead of the right one
-	TableAt    uint32 // pointer to the table, instead of the right one
-	Holes      bool   // entries of tag 0 in between, as Blackhole's firmware leaves them
-	Stall      bool   // loads do not return
-	NoMessages bool   // messages are not answered
-}
-
-// Write is a write over the NoC, or into the memory of the management core, by
-// something else than the driver's own window.
-type Write struct {
-	X, Y    uint16
-	Address uint64
-	Value   uint32
+	Dead    bool   // all ones everywhere
+	NoTable bool   // both pointers are 0
+	Version uint32 // of the table, instead of the right one
+	Count   uint32 // of entries, instead of the right one
+	TableAt uint32 // pointer to the table, instead of the right one
+	Holes   bool   // entries of tag 0 in between, as Blackhole's firmware leaves them
+	Stall   bool   // loads do not return
 }
 
 // New makes a chip whose table holds the given words.
 func New(arch model.Arch, words func(tag uint16) (word uint32, published bool)) *Chip {
-	return &Chip{
-		arch: arch, words: words, stored: map[uint32]uint32{}, tiles: map[tile]func(uint64) uint32{},
-		windows: map[int][3]uint32{}, resume: make(chan struct{}),
-	}
+	return &Chip{arch: arch, words: words, tiles: map[tile]func(uint64) uint32{}, resume: make(chan struct{})}
 }
 
 // Fixed is a table of words that do not move.
@@ -118,28 +96,6 @@ func (c *Chip) SetFaults(f Faults) {
 		c.resume = make(chan struct{})
 	}
 	c.faults = f
-}
-
-// Reset is a reset of the chip: what was written is gone, windows point nowhere.
-func (c *Chip) Reset() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	clear(c.stored)
-	clear(c.windows)
-}
-
-// Messages are the firmware messages so far: their first words.
-func (c *Chip) Messages() []uint32 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.messages)
-}
-
-// Writes are the writes so far that were not the driver's.
-func (c *Chip) Writes() []Write {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.writes)
 }
 
 // Reads counts the loads so far.
@@ -202,27 +158,16 @@ func (c *Chip) own(address uint32) uint32 {
 		}
 		return c.wormholeRegister(address)
 	}
-	return c.stored[address]
+	return 0
 }
 
 func (c *Chip) memory(address uint32) uint32 {
-	if w, ok := c.stored[address]; ok {
-		return w
-	}
 	switch {
 	case address >= tableAt && address < dataAt:
 		return c.table(int(address-tableAt) / 4)
-	case address >= dataAt && address < controlAt:
+	case address >= dataAt && address < dataEnd:
 		w, _ := c.words(uint16((address - dataAt) / 4))
 		return w
-	case c.arch == model.Wormhole && address >= legacyAt && address < legacyAt+legacySize:
-		return c.legacy(address - legacyAt)
-	case address == controlAt && c.arch == model.Blackhole:
-		return queueAt
-	case address == controlAt:
-		return queueAt - csmStart
-	case address == controlAt+4:
-		return queueEntries
 	case address >= runtimeAt && address < runtimeAt+runtimeSize:
 		return c.dispatch.control(int(address - runtimeAt))
 	case c.arch == model.Wormhole && address == wormholeRuntime:
@@ -296,10 +241,8 @@ func (c *Chip) wormholeRegister(address uint32) uint32 {
 		return c.tablePointer()
 	case whData:
 		return c.dataPointer()
-	case whQueue:
-		return controlAt
 	}
-	return c.stored[address]
+	return 0
 }
 
 func (c *Chip) blackholeRegister(address uint32) uint32 {
@@ -310,12 +253,10 @@ func (c *Chip) blackholeRegister(address uint32) uint32 {
 		return c.tablePointer()
 	case bhData:
 		return c.dataPointer()
-	case bhQueue:
-		return controlAt
 	case bhRuntime:
 		return runtimeAt
 	case bhRuntimeSz:
 		return runtimeSize
 	}
-	return c.stored[address]
+	return 0
 }

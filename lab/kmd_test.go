@@ -1,6 +1,4 @@
-// Package kmd runs ttmon, ttmond and the reader of chips with the real driver, in
-// a virtual machine, on emulated chips (make test-kmd KO=FILE KERNEL=FILE).
-package kmd
+package lab
 
 import (
 	"bufio"
@@ -15,40 +13,31 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/e2e/programs"
 	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim/arc"
-	"github.com/ttmon/ttmon/internal/sim/arc/proxy"
 )
 
-// The module and the kernel that it was built for.
+// The module, the kernel that it was built for, and where ttmon and ttmond are.
 const (
-	moduleVar = "KMD_KO"
-	kernelVar = "KMD_KERNEL"
+	moduleVar = "LAB_KO"
+	kernelVar = "LAB_KERNEL"
+	binVar    = "LAB_BIN"
 )
-
-var bin string
 
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == guestProgram {
 		os.Exit(inGuest(os.Args[1:]))
 	}
-	if os.Getenv(moduleVar) == "" {
-		hermetic.Main(m) // one test, which says what it lacks
-		return
-	}
-	programs.Main(hermetic.Options{Limit: 40 * time.Minute}, func(dir string) int {
-		bin = dir
-		return m.Run()
-	})
+	hermetic.Enter(hermetic.Options{Limit: 40 * time.Minute})
+	os.Exit(m.Run())
 }
 
 // guest is a virtual machine with one chip.
 type guest struct {
 	t       *testing.T
 	arch    model.Arch
-	chip    *arc.Chip
+	chip    *Chip
 	frozen  atomic.Bool       // its heartbeat stands still
 	begun   atomic.Int64      // when its firmware started, in ns
 	stopped atomic.Int64      // when its heartbeat was frozen, in ns
@@ -57,15 +46,12 @@ type guest struct {
 }
 
 // mark is what was done to the chip so far.
-type mark struct {
-	messages, writes int
-	reads            uint64
-}
+type mark struct{ messages, writes int }
 
 func TestDriver(t *testing.T) {
 	module, kernel := os.Getenv(moduleVar), os.Getenv(kernelVar)
 	if module == "" || kernel == "" {
-		t.Skip("needs a module of the driver and the kernel it was built for: make test-kmd KO=FILE KERNEL=FILE")
+		t.Skip("needs a module of the driver and the kernel it was built for: make lab KO=FILE KERNEL=FILE")
 	}
 	for _, arch := range []model.Arch{model.Wormhole, model.Blackhole} {
 		t.Run(string(arch), func(t *testing.T) {
@@ -77,11 +63,11 @@ func TestDriver(t *testing.T) {
 
 // newChip is an emulated chip whose heart beats, with a program of tt-metal and
 // two Ethernet cores.
-func (g *guest) newChip() *arc.Chip {
+func (g *guest) newChip() *Chip {
 	words := arc.Sample(g.arch)
 	words[28] = 19<<24 | 9<<16 // new enough to tell which links are up
 	g.begun.Store(time.Now().UnixNano())
-	c := arc.New(g.arch, func(tag uint16) (uint32, bool) {
+	c := NewChip(g.arch, func(tag uint16) (uint32, bool) {
 		w, ok := words[tag]
 		if tag == 32 {
 			now := time.Now().UnixNano()
@@ -131,7 +117,7 @@ func boot(t *testing.T, arch model.Arch, module, kernel string) *guest {
 	ours, theirs := os.NewFile(uintptr(ends[0]), "device"), os.NewFile(uintptr(ends[1]), "qemu")
 	defer ours.Close()
 	served := make(chan error, 1)
-	device := proxy.New(arch, g.chip, board)
+	device := NewDevice(arch, g.chip, board)
 	device.OnReset = func() { g.begun.Store(time.Now().UnixNano()) }
 	go func() { served <- device.Serve(ours) }()
 	root := filepath.Join(t.TempDir(), "initrd")
@@ -172,8 +158,8 @@ func (g *guest) follow(console io.Reader) {
 		word, rest, _ := strings.Cut(line, " ")
 		switch {
 		case word == "@@phase":
-			g.marks[rest] = mark{len(g.chip.Messages()), len(g.chip.Writes()), g.chip.Reads()}
-			g.chip.SetFaults(arc.Faults{Dead: rest == "dead"})
+			g.marks[rest] = mark{len(g.chip.Messages()), len(g.chip.Writes())}
+			g.chip.SetDead(rest == "dead")
 			g.stopped.Store(time.Now().UnixNano())
 			g.frozen.Store(rest == "frozen")
 			g.t.Log("phase", rest)

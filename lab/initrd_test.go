@@ -1,4 +1,4 @@
-package kmd
+package lab
 
 import (
 	"bytes"
@@ -27,6 +27,7 @@ func initrd(path, module string, arch model.Arch) error {
 	if err != nil {
 		return err
 	}
+	bin := os.Getenv(binVar)
 	for name, from := range map[string]string{
 		"bin/busybox": shell, "bin/" + guestProgram: self, "tenstorrent.ko": module, "bin/ttmon": filepath.Join(bin, "ttmon"), "bin/ttmond": filepath.Join(bin, "ttmond"),
 	} {

@@ -1,4 +1,4 @@
-package kmd
+package lab
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package arc
+package lab
 
 // Wormhole's firmware publishes a second, older table of words at fixed offsets.
 // Drivers before 2.9 ask for its address with a message, and read their hwmon

@@ -1,7 +1,10 @@
-// Package proxy is an emulated chip as a PCI device of QEMU: it answers for the
-// device x-pci-proxy-dev, whose configuration space and memory are in another
-// process. The real driver binds to it in a virtual machine (make test-kmd).
-package proxy
+// Package lab lets the real driver bind to emulated chips: an emulated chip as a PCI
+// device of QEMU. It answers for the device x-pci-proxy-dev, whose configuration
+// space and memory are in another process. The tests run ttmon, ttmond and the reader
+// of chips with that driver, in a virtual machine.
+//
+// It is a module of its own, run by hand: make lab KO=FILE KERNEL=FILE.
+package lab
 
 import (
 	"encoding/binary"
@@ -31,7 +34,7 @@ const (
 
 // Device is one function.
 type Device struct {
-	chip   *arc.Chip
+	chip   *Chip
 	arch   model.Arch
 	config [256]byte
 	sizes  [6]uint32 // of the BARs; 0: none
@@ -48,8 +51,8 @@ const resetTime = 2 * time.Second
 // that a reset clears.
 const marker = 1 << 6
 
-// New makes a function of a chip. subsystem is the board's code.
-func New(arch model.Arch, chip *arc.Chip, subsystem uint16) *Device {
+// NewDevice makes a function of a chip. subsystem is the board's code.
+func NewDevice(arch model.Arch, chip *Chip, subsystem uint16) *Device {
 	d := &Device{chip: chip, arch: arch}
 	put := func(at int, v uint16) { binary.LittleEndian.PutUint16(d.config[at:], v) }
 	put(0x00, 0x1E52)

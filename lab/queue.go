@@ -1,4 +1,4 @@
-package arc
+package lab
 
 import "github.com/ttmon/ttmon/internal/model"
 
@@ -19,6 +19,7 @@ const (
 const (
 	whMailbox  = registers + 0x74
 	whDoorbell = registers + 0x100
+	bhDoorbell = 0x800B_0000
 )
 
 // Store is a write over the NoC. ours says that it came through the driver's
@@ -29,14 +30,9 @@ func (c *Chip) Store(x, y uint16, address uint64, value uint32, ours bool) {
 	if !ours {
 		c.writes = append(c.writes, Write{x, y, address, value})
 	}
-	if c.faults.Dead || (tile{x, y}) != c.arcTile() {
-		return
+	if own, ok := c.own(x, y, address); ok && !c.dead {
+		c.storeOwn(own, value)
 	}
-	own := uint32(address)
-	if c.arch == model.Wormhole && address >= wormholeARC {
-		own = uint32(address - wormholeARC)
-	}
-	c.storeOwn(own, value)
 }
 
 // storeOwn is a write into the management core's address space.
@@ -53,16 +49,11 @@ func (c *Chip) answer() {
 	if c.arch == model.Wormhole {
 		if m := c.stored[whMailbox]; m>>8 == 0xAA {
 			c.messages = append(c.messages, m&0xFF)
-			if !c.faults.NoMessages {
-				c.stored[whMailbox] = m & 0xFF
-				if m&0xFF == askLegacy {
-					c.stored[whArgument] = legacyAt
-				}
+			c.stored[whMailbox] = m & 0xFF
+			if m&0xFF == askLegacy {
+				c.stored[whArgument] = legacyAt
 			}
 		}
-	}
-	if c.faults.NoMessages {
-		return
 	}
 	for c.stored[requestRead] != c.stored[requestWrite] {
 		slot := c.stored[requestRead] % queueEntries
