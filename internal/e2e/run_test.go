@@ -534,3 +534,36 @@ ttnn.close_device(d)
 		})
 	}
 }
+
+// TestRunL1SmallOnTTNN: an operation that needs L1_SMALL runs with the l1_small_size
+// that is named after the first of its requests has failed.
+func TestRunL1SmallOnTTNN(t *testing.T) {
+	t.Parallel()
+	for _, release := range []string{ttnn.Newest, ttnn.Middle} {
+		t.Run(release, func(t *testing.T) {
+			python, dir := ttnn.Interpreter(t, release), t.TempDir()
+			pool := func(size uint64) (ranWith, runreport.Report) {
+				got := ttmonRun(t, dir, mock(t, "blackhole_P150", dir), "--json", "a.json", "--", python, "-c", `
+import sys, ttnn
+d = ttnn.open_device(device_id=0, l1_small_size=int(sys.argv[1]))
+a = ttnn.empty([1, 1, 1024, 64], ttnn.bfloat16, ttnn.ROW_MAJOR_LAYOUT, d, ttnn.DRAM_MEMORY_CONFIG)
+ttnn.max_pool2d(a, batch_size=1, input_h=32, input_w=32, channels=64, kernel_size=[2, 2], stride=[2, 2], padding=[0, 0], dilation=[1, 1])
+`, fmt.Sprint(size))
+				var report runreport.Report
+				read(t, filepath.Join(dir, "a.json"), func(b []byte) error { return json.Unmarshal(b, &report) })
+				return got, report
+			}
+			got, report := pool(0)
+			if got.code != 1 || len(report.Failures) != 1 || report.Failures[0].Verdict.Cause != failure.RegionTooSmall {
+				t.Fatalf("exit code %d, %d failures\n%s", got.code, len(report.Failures), got.errors)
+			}
+			f := report.Failures[0].Verdict.Fixes[0]
+			if f.Kind != failure.L1SmallSize || !strings.Contains(got.errors, fmt.Sprintf("with l1_small_size=%d", f.Bytes)) {
+				t.Fatalf("%+v\n%s", f, got.errors)
+			}
+			if got, report = pool(f.Bytes); got.code != 0 || len(report.Failures) > 0 {
+				t.Errorf("with l1_small_size=%d: exit code %d\n%s", f.Bytes, got.code, got.errors)
+			}
+		})
+	}
+}

@@ -46,7 +46,7 @@ func TestVerdict(t *testing.T) {
 		{"fragmented", record(model.DRAM, 1024, 384, [2]uint64{0, 64}, [2]uint64{320, 128}, [2]uint64{704, 320}), Fragmented, 384 - 256, []string{"free_fewest 128", "free_youngest 320"}},
 		{"a block that could lie elsewhere", record(model.DRAM, 2048, 384, [2]uint64{128, 192}, [2]uint64{448, 384}, [2]uint64{1088, 960}), Fragmented, 384 - 256, []string{"free_fewest 192", "free_youngest 960", "move 192"}},
 		{"too large", record(model.DRAM, 1024, 2048), TooLarge, 1024, nil},
-		{"L1_SMALL that was not asked for", record(model.L1Small, 0, 128), RegionTooSmall, 128, []string{"l1_small_size 128"}},
+		{"L1_SMALL that was not asked for", record(model.L1Small, 0, 128), RegionTooSmall, 128, []string{"l1_small_size 32768"}},
 		{"L1_SMALL that is too small", record(model.L1Small, 256, 128, [2]uint64{64, 192}), Full, 64, []string{"free_fewest 192"}},
 		{"a trace region that is too small", record(model.Trace, 256, 512), TooLarge, 256, []string{"trace_region_size 4096"}},
 		{"a hole that another allocator has", record(model.DRAM, 1024, 512), Reserved, 0, nil},

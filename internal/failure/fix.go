@@ -241,6 +241,9 @@ func (r *Record) smallerL1SmallFix() {
 	}
 }
 
+// usualL1Small is what programs pass as l1_small_size that need any: 24 to 32 KiB.
+const usualL1Small = 32 << 10
+
 // regionFix says how large a region would have had to be that is sized when the
 // device is opened, as long as it is empty. What is in it would lie elsewhere in a
 // larger one, so that then it cannot be said.
@@ -248,7 +251,13 @@ func (r *Record) regionFix(kind FixKind) {
 	if r.State.Usage().Blocks > 0 || !r.State.Exact() {
 		return
 	}
-	value := r.Need()
+	hole := r.Need()
+	if kind == L1SmallSize {
+		// An operation takes several buffers of it, one after the other: the next
+		// request would not fit a region for this one alone.
+		hole = max(hole, usualL1Small)
+	}
+	value := hole
 	if kind == TraceRegion {
 		banks, known := r.traceBanks()
 		if !known {
@@ -256,7 +265,7 @@ func (r *Record) regionFix(kind FixKind) {
 		}
 		value *= banks
 	}
-	r.fix(Fix{Kind: kind, Bytes: value, Hole: r.Need()})
+	r.fix(Fix{Kind: kind, Bytes: value, Hole: hole})
 }
 
 // traceBanks is by how much of a trace_region_size a bank gets its part: since

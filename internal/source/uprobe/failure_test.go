@@ -406,8 +406,8 @@ func TestNoL1Small(t *testing.T) {
 				}
 				r.Process.Release = "ttnn " + x.release
 				r.Judge()
-				if !slices.ContainsFunc(r.Verdict.Fixes, func(f failure.Fix) bool { return f.Kind == failure.L1SmallSize && f.Bytes == 4096 }) {
-					t.Errorf("%s names another size than 4096: %+v, %+v of %.300s", source, r.Request, r.Verdict, reply.Message)
+				if !slices.ContainsFunc(r.Verdict.Fixes, func(f failure.Fix) bool { return f.Kind == failure.L1SmallSize && f.Bytes == 32768 }) {
+					t.Errorf("%s names another size than 32768: %+v, %+v of %.300s", source, r.Request, r.Verdict, reply.Message)
 				}
 				x.fix("l1_small", source, r, ask)
 			}

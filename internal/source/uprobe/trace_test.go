@@ -155,7 +155,15 @@ func TestTraceOfUnmodifiedProgram(t *testing.T) {
 	if m == nil {
 		t.Fatalf("tt-metal says something else: %.300s", reply.Message)
 	}
-	if r := x.outside(); r == nil || r.Kind != failure.Trace || fmt.Sprint(r.Region.Needed) != m[1] || fmt.Sprint(r.Region.Size) != m[3] {
-		t.Errorf("kept of %s: %+v", m[0], r)
+	r := x.outside()
+	if r == nil || r.Kind != failure.Trace || fmt.Sprint(r.Region.Needed) != m[1] || fmt.Sprint(r.Region.Size) != m[3] {
+		t.Fatalf("kept of %s: %+v", m[0], r)
 	}
+	r.Process.Release = "ttnn " + ttnn.Newest
+	r.Judge()
+	if r.Verdict.Cause != failure.RegionTooSmall {
+		t.Errorf("the cause is %s", r.Verdict.Cause)
+	}
+	x.tried, x.open = map[string]int{}, ttnn.Step{"do": "open"}
+	x.withRegion("uprobe", r, []ttnn.Step{{"do": "trace", "bytes": 100_000}})
 }

@@ -375,7 +375,7 @@ func fixText(r *failure.Record, f *failure.Fix, holders []Holder, now time.Time)
 		return fmt.Sprintf("in DRAM (%s a bank, the largest hole has %s)", words.Bytes(f.Bytes), words.Bytes(f.Hole))
 	case failure.L1SmallSize:
 		if r.PoolKind() == model.L1Small { // a program that needs a first buffer there mostly needs more
-			return fmt.Sprintf("with l1_small_size=%d, for this request alone", f.Bytes)
+			return fmt.Sprintf("with l1_small_size=%d (this request takes %s of it, what follows is not known)", f.Bytes, words.Bytes(r.Need()))
 		}
 		return fmt.Sprintf("with l1_small_size=%d", f.Bytes)
 	case failure.TraceRegion:
