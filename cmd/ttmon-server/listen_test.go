@@ -36,7 +36,6 @@ func TestListen(t *testing.T) {
 		"/api/v1/version": `"name":"ttmon-server"`,
 		"/api/v1/nothing": "404",
 		"/nothing":        "404",
-		"/sd":             `"targets":["` + address + `"]`,
 	} {
 		t.Run(path, func(t *testing.T) {
 			if got := get(t, "http://"+address+path, nil); !strings.Contains(got, want) {

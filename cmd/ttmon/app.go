@@ -130,7 +130,6 @@ func commands() []command {
 		{"jobs", newJobs},
 		{"fleet", newFleet},
 		{"web", newWeb},
-		{"sd", newSD},
 		{"daemon", newDaemon},
 		{completion, newCompletion},
 		{"version", newVersion},

@@ -3,8 +3,6 @@
 // reads what people type may use it.
 package nearest
 
-import "strings"
-
 // Word is the known word that was probably meant, or "" where none comes near: within a third of its length in edits (two in a word of four letters),
 // or sharing a long beginning.
 func Word(word string, known []string) string {
@@ -15,7 +13,7 @@ func Word(word string, known []string) string {
 	best, bestDistance := "", near+1
 	for _, k := range known {
 		d := distance(word, k)
-		if d < bestDistance || d == bestDistance && d <= near && strings.HasPrefix(k, word) && !strings.HasPrefix(best, word) { // "smi", not "sd", for "sm"
+		if d < bestDistance {
 			best, bestDistance = k, d
 		}
 	}

@@ -3,7 +3,7 @@ package nearest
 import "testing"
 
 func TestWord(t *testing.T) {
-	known := []string{"power.draw", "power.limit", "temperature.asic", "temperature.gpu", "index", "memory.used", "sd", "smi", "top"}
+	known := []string{"power.draw", "power.limit", "temperature.asic", "temperature.gpu", "index", "memory.used", "smi", "top"}
 	for word, want := range map[string]string{
 		"power.drow": "power.draw", "memroy.used": "memory.used", "power": "power.draw", "indx": "index",
 		"temperature.cpu": "temperature.gpu", "banana": "", "": "", "x": "", "foo": "", "tpo": "top", "sm": "smi",

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -108,7 +107,7 @@ func isMonitoring(path string) bool { return path == "/metrics" || strings.HasPr
 
 // isPage reports whether a path is a file of the page, and nothing that costs.
 func isPage(path string) bool {
-	for _, costly := range []string{"/api/", "/prometheus/", "/metrics", "/sd", "/-/"} {
+	for _, costly := range []string{"/api/", "/prometheus/", "/metrics", "/-/"} {
 		if strings.HasPrefix(path, costly) {
 			return false
 		}
@@ -146,7 +145,6 @@ func (s *Server) routes() http.Handler {
 		}
 		_, _ = w.Write([]byte("ttmon-server is ready\n"))
 	})
-	mux.HandleFunc("GET /sd", s.serviceDiscovery)
 	api := s.api.Handler()
 	mux.Handle("/api/v1/", http.StripPrefix("/api", api))
 	mux.Handle("/prometheus/", api)
@@ -190,11 +188,4 @@ func zipped(b []byte) []byte {
 	_, _ = z.Write(b)
 	_ = z.Close()
 	return out.Bytes()
-}
-
-// serviceDiscovery answers http_sd_configs with this node, under the name by
-// which it was asked.
-func (s *Server) serviceDiscovery(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode([]map[string]any{{"targets": []string{r.Host}, "labels": map[string]string{"host": s.hostName()}}})
 }
