@@ -122,7 +122,6 @@ func (f *flags) configure() (server.Config, error) {
 func (f *flags) run(ctx context.Context, cfg server.Config) error {
 	log, logs := daemon.NewLog(cfg.Log, os.Stderr)
 	defer logs.Close()
-	cfg.Collect.ReportFormer(log)
 	daemon.UseFewCores()
 	daemon.LimitHeap(daemon.MemoryLimit("/"))
 	var host server.Host

@@ -206,7 +206,7 @@ func (h *historyCmd) printChanged(args []string) error {
 	defer cancel()
 	a, err := c.Changed(ctx, from, to)
 	if errors.Is(err, client.ErrNotFound) {
-		return exit.With(exit.Unsupported, "this ttmon-server keeps no history (history.enabled in its configuration), or is older than this ttmon")
+		return exit.With(exit.Unsupported, "this ttmon-server keeps no history (history.enabled in its configuration)")
 	}
 	if err != nil {
 		return exit.With(exit.Internal, "%w", err)

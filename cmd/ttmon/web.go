@@ -101,9 +101,6 @@ func (w *webCmd) address(ctx context.Context, h *host.Host, path string) (string
 	case path != h.Socket():
 		fmt.Fprintln(w.Stderr, "no ttmond runs here: the page shows what you can see, the boards and the memory of your own processes")
 	}
-	if page == "" {
-		page = t.Address // a ttmond of an older release serves the page itself
-	}
 	if page == "" && path == h.Socket() {
 		return "", exit.With(exit.Unsupported, "%w", errNoPage)
 	}

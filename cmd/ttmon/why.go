@@ -158,8 +158,6 @@ func (w *whyCmd) daemon() (*client.Client, error) {
 func (w *whyCmd) none(ctx context.Context, from keeper, args []string) error {
 	list, err := from.Failures(ctx)
 	switch {
-	case errors.Is(err, client.ErrNotFound):
-		return exit.With(exit.Unsupported, "this ttmond is older than ttmon and does not store failed allocations: upgrade it")
 	case err != nil:
 		return exit.With(exit.Internal, "%w", err)
 	case len(args) == 0 && w.json:

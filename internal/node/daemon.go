@@ -71,7 +71,6 @@ func Run(ctx context.Context, o Options, cfg Config) error {
 		return err
 	}
 	d := &ttmond{cfg: cfg, memory: may, log: log, logs: logs, inherited: begun, ledger: begun.ledger, successors: make(chan *succession), instance: rand.Text()}
-	cfg.Collect.ReportFormer(log)
 	d.keeping.Store(cfg.keep)
 	d.live, d.reloads.options = cfg, o
 	d.keeper.Store(cfg.Alloc.Keeper)

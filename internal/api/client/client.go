@@ -91,8 +91,7 @@ func (c *Client) Buffers(ctx context.Context, pid int, startTicks uint64, limit 
 	return reply.Buffers, nil
 }
 
-// Stale asks for what dead processes left in accounting regions. A ttmond that
-// is older than the question has no answer: ErrNotFound.
+// Stale asks for what dead processes left in accounting regions.
 func (c *Client) Stale(ctx context.Context) (*wire.Stale, error) {
 	body, err := c.get(ctx, "/v1/stale")
 	if err != nil {

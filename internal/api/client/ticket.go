@@ -9,7 +9,6 @@ import (
 // Ticket is the way of a user of this host to the page.
 type Ticket struct {
 	Ticket  string  `json:"ticket"`    // good once
-	Address string  `json:"address"`   // of the page; empty: it is not served
 	Expires float64 `json:"expires_s"` // when the ticket ends
 }
 
@@ -21,8 +20,6 @@ func (c *Client) Ticket(ctx context.Context) (t Ticket, err error) {
 		return t, c.failed(err)
 	case status == 403:
 		return t, fmt.Errorf("%w: %s", ErrForbidden, reason(body))
-	case status == 404 || status == 405:
-		return t, fmt.Errorf("the ttmond at %s is too old: it serves no page", c.path)
 	case status != 200:
 		return t, fmt.Errorf("the ttmond at %s: %s", c.path, reason(body))
 	}
