@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/budget"
-	"github.com/ttmon/ttmon/internal/stream"
 )
 
 // Limits are the budgets of a server, by user. All callers over TCP count as one
@@ -146,18 +145,6 @@ func (s *Server) awaitTurn(r *http.Request, uid int) bool {
 		}
 	}
 	return s.budgets.queries.Acquire(uid, 1)
-}
-
-// light calls need no place among the queries.
-func light(r *http.Request) bool {
-	switch r.URL.Path {
-	case "/v1/events":
-		return r.URL.Query().Get("follow") != "" // a watcher
-	case "/v1/snapshot", "/v1/watch", stream.Path, "/v1/allocations", "/v1/programs", "/v1/health", "/v1/version", "/v1/reload", "/v1/words", "/v1/metrics", "/v1/me", "/v1/openapi.json", "/v1/ticket", "/v1/session":
-		return true
-	default:
-		return false
-	}
 }
 
 // limitListener refuses connections of users who have too many, with status 429.

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
-	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/history/changed"
 	"github.com/ttmon/ttmon/internal/history/held"
 	"github.com/ttmon/ttmon/internal/jobs"
@@ -24,34 +23,6 @@ import (
 	"github.com/ttmon/ttmon/internal/wire"
 	"github.com/ttmon/ttmon/internal/wire/sample"
 )
-
-// TestEveryCallIsDescribed: what the server answers is in the description, and
-// the other way round.
-func TestEveryCallIsDescribed(t *testing.T) {
-	var served, told []string
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	route := regexp.MustCompile(`mux\.HandleFunc\("((?:GET|POST) /v1/[^"]+)"`)
-	for _, name := range files {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range route.FindAllSubmatch(b, -1) {
-			served = append(served, string(m[1]))
-		}
-	}
-	for _, c := range calls() {
-		told = append(told, c.method+" "+c.path)
-	}
-	slices.Sort(served)
-	slices.Sort(told)
-	if served = slices.Compact(served); !slices.Equal(served, told) {
-		t.Errorf("served:\n%s\ndescribed:\n%s", strings.Join(served, "\n"), strings.Join(told, "\n"))
-	}
-}
 
 // TestAnswersAreAsDescribed asks for everything and holds it against its schema.
 func TestAnswersAreAsDescribed(t *testing.T) {
@@ -106,7 +77,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		"/v1/facts": "?device=" + snap.Devices[0].BusID, "/v1/past": "?at=" + time.Now().UTC().Format(time.RFC3339), "/v1/range": "?metric=memory.used,power.draw&of=most", "/v1/runs/compare": "?run=r1&with=r1", "/v1/lines": "?pid=7&start=1", "/v1/processes/{pid}/map": "?fit=512M",
 	}
 	inPath := strings.NewReplacer("{pid}", "7", "{id}", "f1")
-	for _, c := range calls() {
+	for _, c := range h.server.calls {
 		if c.kind != "" || c.method != "GET" || strings.Contains(c.path, "/buffers") {
 			continue
 		}
@@ -120,7 +91,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 			t.Errorf("%s: %v\n%.300s", c.path, err, body)
 		}
 	}
-	if err := against(map[string]any{"type": "object", "required": []string{"openapi", "info", "paths"}}, string(openAPI())); err != nil {
+	if err := against(map[string]any{"type": "object", "required": []string{"openapi", "info", "paths"}}, string(openAPI(h.server.calls))); err != nil {
 		t.Error(err)
 	}
 }
@@ -148,4 +119,25 @@ func against(schema any, body string) error {
 		return err
 	}
 	return compiled.Validate(answer)
+}
+
+// The documentation has every call, of ttmond's and of ttmon-server's.
+func TestCallsInDocs(t *testing.T) {
+	s := New(Options{})
+	for page, list := range map[string][]call{"ttmond.md": s.presentCalls(), "ttmon-server.md": (pastCalls{Server: s}).list()} {
+		t.Run(page, func(t *testing.T) {
+			table := "| call | parameters | answer |\n|---|---|---|\n"
+			for _, c := range list {
+				var params []string
+				for _, p := range c.params {
+					if !p.inPath {
+						params = append(params, fmt.Sprintf("`%s` %s", p.name, p.help))
+					}
+				}
+				name := strings.TrimPrefix(c.route(), "GET ")
+				table += fmt.Sprintf("| `%s` | %s | %s |\n", name, strings.ReplaceAll(strings.Join(params, "; "), "|", "\\|"), c.help)
+			}
+			golden.CheckTable(t, "../../docs/"+page, table)
+		})
+	}
 }

@@ -54,32 +54,14 @@ type EventLog interface {
 // Past are the calls about what is remembered. A program without any links nothing
 // that only they need.
 type Past struct {
-	calls    []string // without parameters
-	handle   func(*Server, *http.ServeMux)
-	snapshot func(time.Time) (*model.Snapshot, error) // nil: none is kept
+	calls      func(*Server) []call
+	snapshot   func(time.Time) (*model.Snapshot, error) // nil: none is kept
+	prometheus http.Handler
 }
 
 // Calls are those that m can answer.
 func (m Memory) Calls() *Past {
-	p := &Past{handle: m.handle}
-	for _, c := range []struct {
-		there bool
-		call  string
-	}{
-		{m.Events != nil, "/v1/events"},
-		{m.Past != nil, "/v1/past"},
-		{m.Range != nil, "/v1/range"},
-		{m.Changed != nil, "/v1/changed"},
-		{m.Jobs != nil, "/v1/jobs"},
-		{m.Runs != nil, "/v1/runs"},
-		{m.Runs != nil, "/v1/runs/compare"},
-		{m.Alerts != nil, "/v1/alerts"},
-		{m.Prometheus != nil, "/prometheus/api/v1/query"},
-	} {
-		if c.there {
-			p.calls = append(p.calls, c.call)
-		}
-	}
+	p := &Past{calls: func(s *Server) []call { return pastCalls{s, m}.list() }, prometheus: m.Prometheus}
 	if m.Past != nil {
 		p.snapshot = m.snapshot
 	}
@@ -107,51 +89,9 @@ type pastCalls struct {
 	Memory
 }
 
-func (m Memory) handle(server *Server, mux *http.ServeMux) {
-	s := pastCalls{server, m}
-	if m.Events != nil {
-		mux.HandleFunc("GET /v1/events", s.events)
-	}
-	if m.Past != nil {
-		mux.HandleFunc("GET /v1/past", s.past)
-		mux.HandleFunc("GET /v1/processes/{pid}/history", s.processPast)
-	}
-	if m.Span != nil {
-		mux.HandleFunc("GET /v1/past/span", s.span)
-	}
-	if m.Range != nil {
-		mux.HandleFunc("GET /v1/range", s.rangeOf)
-	}
-	if m.Changed != nil {
-		mux.HandleFunc("GET /v1/changed", s.changed)
-	}
-	if m.Jobs != nil {
-		mux.HandleFunc("GET /v1/jobs", s.jobsOf)
-	}
-	if m.Runs != nil {
-		mux.HandleFunc("GET /v1/runs", s.runsOf)
-		mux.HandleFunc("GET /v1/runs/compare", s.compareRuns)
-	}
-	if m.Alerts != nil {
-		mux.HandleFunc("GET /v1/alerts", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, m.Alerts()) })
-	}
-	if m.Prometheus != nil {
-		mux.Handle("/prometheus/", http.StripPrefix("/prometheus", m.Prometheus))
-	}
-}
-
-// handlePast has the calls about the past answered, if only by where to ask.
-func (s *Server) handlePast(mux *http.ServeMux) {
-	if s.opt.Past != nil {
-		s.opt.Past.handle(s, mux)
-		return
-	}
-	if s.opt.Elsewhere == "" {
-		return
-	}
-	for _, call := range []string{"/v1/events", "/v1/past", "/v1/past/span", "/v1/range", "/v1/changed", "/v1/jobs", "/v1/runs", "/v1/alerts", "/v1/processes/{pid}/history", "/prometheus/"} {
-		mux.HandleFunc(call, func(w http.ResponseWriter, _ *http.Request) { fail(w, http.StatusGone, "%s", s.opt.Elsewhere) })
-	}
+// alerts answers with the alerts that are pending or fire.
+func (s pastCalls) alerts(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, s.Alerts())
 }
 
 // past answers with a snapshot of another time.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/budget"
-	"github.com/ttmon/ttmon/internal/stream"
 )
 
 // What the API says of the daemon itself, as its clients read it.
@@ -132,24 +131,14 @@ func (s *Server) reload(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
-	calls := []string{
-		"/v1/snapshot", "/v1/watch", "/v1/processes", "/v1/processes/PID/buffers", "/v1/processes/PID/blocks", "/v1/allocations", "/v1/programs", "/v1/leaks", "/v1/stale",
-		"/v1/dump", "/v1/dumps", "/v1/health", "/v1/version",
-	}
-	for _, c := range []struct {
-		there bool
-		call  string
-	}{
-		{s.opt.Topology != nil, "/v1/topology"},
-		{s.opt.Stream != nil, stream.Path},
-		{s.opt.Failures != nil || s.opt.Upstream != nil && s.opt.Upstream() != nil, "/v1/failures"},
-	} {
-		if c.there {
-			calls = append(calls, c.call)
+	calls := []string{}
+	for i := range s.calls {
+		if c := &s.calls[i]; c.serve != nil || s.opt.Upstream() != nil {
+			calls = append(calls, c.path)
 		}
 	}
-	if s.opt.Past != nil {
-		calls = append(calls, s.opt.Past.calls...)
+	if s.opt.Past != nil && s.opt.Past.prometheus != nil {
+		calls = append(calls, "/prometheus/api/v1/query")
 	}
 	answer(w, http.StatusOK, map[string]any{
 		"name": s.opt.Name, "version": s.opt.Version, "api": []string{"v1"},

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -111,6 +112,7 @@ type Server struct {
 	log        *slog.Logger
 	started    time.Time
 	budgets    budgets
+	calls      []call
 	sessions   sessions
 	topologies topologies
 	viewers    viewers
@@ -142,6 +144,7 @@ func New(o Options) *Server {
 	}
 	s := &Server{opt: o, log: o.Log, started: time.Now()}
 	s.budgets = s.newBudgets(o.Limits)
+	s.calls = s.offeredCalls()
 	return s
 }
 
@@ -233,68 +236,50 @@ func (s *Server) viewpoint(r *http.Request) viewpoint {
 // hardly ever change.
 const hidingAge = 2 * time.Second
 
+// offeredCalls are those that are answered here, by this process or the one it follows.
+func (s *Server) offeredCalls() []call {
+	list := s.presentCalls()
+	if s.opt.Past != nil {
+		list = append(list, s.opt.Past.calls(s)...)
+	}
+	return slices.DeleteFunc(list, func(c call) bool { return c.serve == nil && !(c.live && s.opt.Upstream != nil) })
+}
+
+// handler has the calls answered; those that only ttmond can answer, by the ttmond that
+// is followed, while there is one.
 func (s *Server) handler() http.Handler {
-	mux := new(http.ServeMux)
-	mux.HandleFunc("GET /v1/snapshot", s.snapshot)
-	mux.HandleFunc("GET /v1/watch", s.watch)
-	mux.HandleFunc("GET /v1/processes", s.processes)
-	mux.HandleFunc("GET /v1/processes/{pid}/buffers", s.buffers)
-	mux.HandleFunc("GET /v1/processes/{pid}/blocks", s.blocksOf)
-	mux.HandleFunc("GET /v1/processes/{pid}/map", s.mapOf)
-	mux.HandleFunc("GET /v1/allocations", s.allocations)
-	mux.HandleFunc("GET /v1/programs", s.programs)
-	mux.HandleFunc("GET /v1/leaks", s.leaks)
-	if s.opt.Failures != nil {
-		mux.HandleFunc("GET /v1/failures", s.failures)
-		mux.HandleFunc("GET /v1/failures/{id}", s.failure)
-		mux.HandleFunc("GET /v1/failures/{id}/page", s.failurePage)
-		mux.HandleFunc("GET /v1/failures/{id}/file", s.failureFile)
+	own := new(http.ServeMux)
+	own.HandleFunc("/", s.unknown)
+	if s.opt.Past != nil && s.opt.Past.prometheus != nil {
+		own.Handle("/prometheus/", s.limited(http.StripPrefix("/prometheus", s.opt.Past.prometheus)))
 	}
-	if s.opt.Lines != nil {
-		mux.HandleFunc("GET /v1/lines", s.lines)
-	}
-	if s.opt.Stale != nil {
-		mux.HandleFunc("GET /v1/stale", s.stale)
-	}
-	if s.opt.Topology != nil {
-		mux.HandleFunc("GET /v1/topology", s.topology)
-	}
-	mux.HandleFunc("GET /v1/dump", s.dump)
-	mux.HandleFunc("GET /v1/dumps", s.dumps)
-	mux.HandleFunc("GET /v1/health", s.health)
-	mux.HandleFunc("GET /v1/version", s.version)
-	mux.HandleFunc("GET /v1/words", s.words)
-	mux.HandleFunc("GET /v1/said", s.said)
-	mux.HandleFunc("GET /v1/facts", s.facts)
-	mux.HandleFunc("GET /v1/mesh", s.mesh)
-	mux.HandleFunc("GET /v1/metrics", s.metrics)
-	mux.HandleFunc("GET /v1/me", s.me)
-	mux.HandleFunc("GET /v1/openapi.json", s.openapi)
-	mux.HandleFunc("POST /v1/ticket", s.ticket)
-	mux.HandleFunc("POST /v1/session", s.session)
-	mux.HandleFunc("DELETE /v1/session", s.endSession)
-	if s.opt.Reload != nil {
-		mux.HandleFunc("POST /v1/reload", s.reload)
-	}
-	if s.opt.Stream != nil {
-		mux.HandleFunc("GET /v1/stream", s.stream)
-	}
-	s.handlePast(mux)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != "GET" && r.Method != "HEAD" {
-			fail(w, http.StatusMethodNotAllowed, "%s takes no %s; see /v1/version", r.URL.Path, r.Method)
-			return
+	for i := range s.calls {
+		c := &s.calls[i]
+		if c.serve == nil {
+			continue
 		}
+		query := s.limited(c.serve)
+		own.HandleFunc(c.route(), func(w http.ResponseWriter, r *http.Request) {
+			if c.cheap || c.follows && r.URL.Query().Get("follow") != "" {
+				c.serve(&timed{ResponseWriter: w, limit: writeTimeout}, r)
+				return
+			}
+			query.ServeHTTP(w, r)
+		})
+	}
+	return bounded(s.handedOn(own))
+}
+
+// unknown answers calls that there are not, or not here.
+func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.Method != "GET" && r.Method != "HEAD":
+		fail(w, http.StatusMethodNotAllowed, "%s takes no %s; see /v1/version", r.URL.Path, r.Method)
+	case s.opt.Elsewhere != "":
+		fail(w, http.StatusGone, "there is no %s here: %s", r.URL.Path, s.opt.Elsewhere)
+	default:
 		fail(w, http.StatusNotFound, "there is no %s; see /v1/version", r.URL.Path)
-	})
-	heavy := s.limited(mux)
-	return bounded(s.handedOn(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !light(r) {
-			heavy.ServeHTTP(w, r)
-			return
-		}
-		mux.ServeHTTP(&timed{ResponseWriter: w, limit: writeTimeout}, r)
-	})))
+	}
 }
 
 // fail answers with an error.

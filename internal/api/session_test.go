@@ -29,8 +29,8 @@ func overTCP(t *testing.T, change func(*Options)) (s *Server, url string) {
 	return s, web.URL
 }
 
-// call asks as a session, and decodes the answer.
-func call(t *testing.T, method, url, session, body string) (int, map[string]any) {
+// ask asks as a session, and decodes the answer.
+func ask(t *testing.T, method, url, session, body string) (int, map[string]any) {
 	t.Helper()
 	r, err := http.NewRequest(method, url, strings.NewReader(body))
 	if err != nil {
@@ -59,21 +59,21 @@ func TestTicketIsGoodOnce(t *testing.T) {
 	if !ok {
 		t.Fatal("no ticket")
 	}
-	status, tree := call(t, "POST", url+"/v1/session", "", `{"ticket":"`+secret+`"}`)
+	status, tree := ask(t, "POST", url+"/v1/session", "", `{"ticket":"`+secret+`"}`)
 	token, _ := tree["session"].(string)
 	if status != http.StatusOK || token == "" || token == secret {
 		t.Fatalf("status %d, %v", status, tree)
 	}
-	if status, tree := call(t, "POST", url+"/v1/session", "", `{"ticket":"`+secret+`"}`); status != http.StatusForbidden {
+	if status, tree := ask(t, "POST", url+"/v1/session", "", `{"ticket":"`+secret+`"}`); status != http.StatusForbidden {
 		t.Errorf("the second time: status %d, %v", status, tree)
 	}
-	if _, tree := call(t, "GET", url+"/v1/me", token, ""); tree["uid"] != float64(4711) {
+	if _, tree := ask(t, "GET", url+"/v1/me", token, ""); tree["uid"] != float64(4711) {
 		t.Errorf("the session is %v", tree)
 	}
-	if _, tree := call(t, "GET", url+"/v1/me", "", ""); tree["uid"] != nil {
+	if _, tree := ask(t, "GET", url+"/v1/me", "", ""); tree["uid"] != nil {
 		t.Errorf("without a session one is %v", tree)
 	}
-	if _, tree := call(t, "GET", url+"/v1/me", token+"x", ""); tree["uid"] != nil {
+	if _, tree := ask(t, "GET", url+"/v1/me", token+"x", ""); tree["uid"] != nil {
 		t.Errorf("with a wrong session one is %v", tree)
 	}
 }
@@ -83,14 +83,14 @@ func TestTicketsEnd(t *testing.T) {
 	late := session{caller{uid: 1, exists: true}, time.Now().Add(-time.Second)}
 	s.sessions.tickets = map[string]session{"old": late}
 	s.sessions.live = map[string]session{"old": late}
-	if status, _ := call(t, "POST", url+"/v1/session", "", `{"ticket":"old"}`); status != http.StatusForbidden {
+	if status, _ := ask(t, "POST", url+"/v1/session", "", `{"ticket":"old"}`); status != http.StatusForbidden {
 		t.Errorf("an old ticket: status %d", status)
 	}
-	if _, tree := call(t, "GET", url+"/v1/me", "old", ""); tree["uid"] != nil {
+	if _, tree := ask(t, "GET", url+"/v1/me", "old", ""); tree["uid"] != nil {
 		t.Errorf("an old session is %v", tree)
 	}
 	for _, body := range []string{"", "{}", `{"ticket":""}`, `{"ticket":1}`, strings.Repeat("x", 1<<16)} {
-		if status, _ := call(t, "POST", url+"/v1/session", "", body); status != http.StatusForbidden && status != http.StatusBadRequest {
+		if status, _ := ask(t, "POST", url+"/v1/session", "", body); status != http.StatusForbidden && status != http.StatusBadRequest {
 			t.Errorf("%.20q: status %d", body, status)
 		}
 	}
@@ -125,7 +125,7 @@ func TestBlocksNeedASession(t *testing.T) {
 	}
 	for token, want := range map[string]int{"owner": 200, "other": 403, "root": 200, "": 403, "made-up": 403} {
 		t.Run(token, func(t *testing.T) {
-			if status, tree := call(t, "GET", url+"/v1/processes/1/blocks", token, ""); status != want {
+			if status, tree := ask(t, "GET", url+"/v1/processes/1/blocks", token, ""); status != want {
 				t.Errorf("as %q: status %d, want %d: %v", token, status, want, tree)
 			}
 		})
@@ -137,10 +137,10 @@ func TestNothingChangesOverTCP(t *testing.T) {
 		o.Reload = func() ([]string, error) { t.Error("the configuration was read again"); return nil, nil }
 	})
 	s.sessions.live = map[string]session{"root": {caller{uid: 0, exists: true, remote: true}, time.Now().Add(time.Minute)}}
-	if status, _ := call(t, "POST", url+"/v1/reload", "root", ""); status != http.StatusForbidden {
+	if status, _ := ask(t, "POST", url+"/v1/reload", "root", ""); status != http.StatusForbidden {
 		t.Errorf("reload: status %d", status)
 	}
-	if status, _ := call(t, "POST", url+"/v1/ticket", "root", ""); status != http.StatusForbidden {
+	if status, _ := ask(t, "POST", url+"/v1/ticket", "root", ""); status != http.StatusForbidden {
 		t.Errorf("a ticket for a session: status %d", status)
 	}
 }
@@ -217,19 +217,19 @@ func TestSessionsOfRoot(t *testing.T) {
 	}
 	users := ticket(5)
 	for range 2 { // a ticket that got no session is not used up
-		if status, tree := call(t, "POST", url+"/v1/session", "", users); status != http.StatusTooManyRequests || !strings.Contains(tree["error"].(string), "too many sessions") {
+		if status, tree := ask(t, "POST", url+"/v1/session", "", users); status != http.StatusTooManyRequests || !strings.Contains(tree["error"].(string), "too many sessions") {
 			t.Errorf("a user: status %d, %v", status, tree)
 		}
 	}
-	status, tree := call(t, "POST", url+"/v1/session", "", ticket(0))
+	status, tree := ask(t, "POST", url+"/v1/session", "", ticket(0))
 	token, _ := tree["session"].(string)
 	if status != http.StatusOK || token == "" {
 		t.Fatalf("root: status %d, %v", status, tree)
 	}
-	if status, _ := call(t, "DELETE", url+"/v1/session", token, ""); status != http.StatusOK {
+	if status, _ := ask(t, "DELETE", url+"/v1/session", token, ""); status != http.StatusOK {
 		t.Errorf("signing out: status %d", status)
 	}
-	if _, tree := call(t, "GET", url+"/v1/me", token, ""); tree["uid"] != nil {
+	if _, tree := ask(t, "GET", url+"/v1/me", token, ""); tree["uid"] != nil {
 		t.Errorf("after signing out: %v", tree)
 	}
 }

@@ -26,12 +26,6 @@ type Viewer struct {
 	Hiding int  // level of hiding that applies
 }
 
-// live are the calls that only the process that collects can answer.
-var live = []string{
-	"GET /v1/processes", "GET /v1/processes/{pid}/buffers", "GET /v1/processes/{pid}/blocks", "GET /v1/processes/{pid}/map",
-	"GET /v1/allocations", "GET /v1/programs", "GET /v1/lines", "GET /v1/failures", "GET /v1/failures/{id}", "GET /v1/failures/{id}/page", "GET /v1/failures/{id}/file", "GET /v1/leaks", "GET /v1/stale", "GET /v1/topology", "GET /v1/dump", "GET /v1/dumps", "POST /v1/session", "DELETE /v1/session", "GET /v1/me",
-}
-
 // handedOn answers what ttmond has to answer, and the rest by h.
 func (s *Server) handedOn(h http.Handler) http.Handler {
 	if s.opt.Upstream == nil {
@@ -47,8 +41,10 @@ func (s *Server) handedOn(h http.Handler) http.Handler {
 		}
 		s.opt.Upstream().ServeHTTP(w, r)
 	})
-	for _, call := range live {
-		theirs.Handle(call, forward)
+	for i := range s.calls {
+		if c := &s.calls[i]; c.live {
+			theirs.Handle(c.route(), forward)
+		}
 	}
 	theirs.HandleFunc("POST /v1/ticket", func(w http.ResponseWriter, _ *http.Request) {
 		fail(w, http.StatusForbidden, "tickets are made by ttmond, for the user who asks on its socket: ttmon web")
