@@ -113,7 +113,7 @@ func TestAPIOlderProcess(t *testing.T) {
 		t.Fatalf("report without a daemon: %q", got)
 	}
 	h.start()
-	c.do("alloc 0 4194368 7 0")
+	h.await("a report that arrives", func() bool { return c.do("alloc 0 4194368 7 0") != "failed" })
 	h.await("the process in a snapshot", func() bool {
 		for _, p := range h.snapshot().Processes {
 			if p.PID == c.pid() && len(p.Devices) > 0 {
