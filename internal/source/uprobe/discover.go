@@ -23,7 +23,7 @@ const (
 	// importing ttnn takes a second, from its library to the first allocator.
 	mmapEvery = 100 * time.Millisecond
 	// scanEvery is how often all processes are scanned where there are no such
-	// records.
+	// records, and how often it is checked that there are of all CPUs.
 	scanEvery = 5 * time.Second
 )
 

@@ -47,9 +47,13 @@ type mmapWatch struct {
 	stop  int    // an eventfd: written to end the wait
 	busy  bool   // the last read found records: there will be more
 	room  []byte // for the records of a ring
+	// online lists the CPUs in use; they change when one is plugged in, or taken out.
+	online  func() ([]int, error)
+	checked time.Time // when that was last read
 }
 
 type mmapRing struct {
+	cpu  int
 	fd   int
 	data []byte // a page of control, then the ring
 }
@@ -57,9 +61,50 @@ type mmapRing struct {
 // The ring of each CPU, in pages. A record has about 150 bytes.
 const mmapPages = 8
 
-// watchMmap opens the records. The first one wakes the reader; those that
-// follow are found by the same read.
+// watchMmap opens the records.
 func watchMmap() (*mmapWatch, error) {
+	w, err := newMmapWatch()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.followCPUs(time.Now()); err != nil {
+		w.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// followCPUs opens a ring for each CPU that has none, and closes those of CPUs that
+// are offline: their rings get no records when they are back. more says that there
+// are CPUs that had no ring: what was mapped on them meanwhile is not in any record.
+func (w *mmapWatch) followCPUs(now time.Time) (more bool, err error) {
+	w.checked = now
+	cpus, err := w.online()
+	if err != nil {
+		return false, err
+	}
+	w.rings = slices.DeleteFunc(w.rings, func(r mmapRing) bool {
+		offline := !slices.Contains(cpus, r.cpu)
+		if offline {
+			r.close()
+		}
+		return offline
+	})
+	for _, cpu := range cpus {
+		if slices.ContainsFunc(w.rings, func(r mmapRing) bool { return r.cpu == cpu }) {
+			continue
+		}
+		if err := w.open(cpu); err != nil {
+			return more, err
+		}
+		more = true
+	}
+	return more, nil
+}
+
+// open opens the ring of a CPU. The first record wakes the reader; those that follow
+// are found by the same read.
+func (w *mmapWatch) open(cpu int) error {
 	attr := unix.PerfEventAttr{
 		Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_DUMMY,
 		Size:        uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
@@ -69,37 +114,25 @@ func watchMmap() (*mmapWatch, error) {
 		Wakeup:  1,
 		Clockid: unix.CLOCK_BOOTTIME,
 	}
-	w, err := newMmapWatch()
+	fd, err := unix.PerfEventOpen(&attr, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	if errors.Is(err, unix.ENODEV) {
+		return nil // it has gone offline
+	}
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("opening the kernel's records of mappings: %w", err)
 	}
-	cpus, err := onlineCPUs()
+	data, err := unix.Mmap(fd, 0, (1+mmapPages)*os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
-		w.Close()
-		return nil, err
+		unix.Close(fd)
+		return fmt.Errorf("mapping the kernel's records of mappings: %w", err)
 	}
-	for _, cpu := range cpus {
-		fd, err := unix.PerfEventOpen(&attr, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
-		if errors.Is(err, unix.ENODEV) {
-			continue // it has gone offline
-		}
-		if err != nil {
-			w.Close()
-			return nil, fmt.Errorf("opening the kernel's records of mappings: %w", err)
-		}
-		data, err := unix.Mmap(fd, 0, (1+mmapPages)*os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-		if err != nil {
-			unix.Close(fd)
-			w.Close()
-			return nil, fmt.Errorf("mapping the kernel's records of mappings: %w", err)
-		}
-		w.rings = append(w.rings, mmapRing{fd: fd, data: data})
-		if err := w.poller(fd); err != nil {
-			w.Close()
-			return nil, err
-		}
-	}
-	return w, nil
+	w.rings = append(w.rings, mmapRing{cpu: cpu, fd: fd, data: data})
+	return w.poller(fd)
+}
+
+func (r *mmapRing) close() {
+	_ = unix.Munmap(r.data)
+	unix.Close(r.fd)
 }
 
 // newMmapWatch is one without rings: nothing wakes who waits for it.
@@ -108,7 +141,7 @@ func newMmapWatch() (*mmapWatch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("waiting for new mappings: %w", err)
 	}
-	w := &mmapWatch{poll: poll, stop: -1}
+	w := &mmapWatch{poll: poll, stop: -1, online: onlineCPUs}
 	if w.stop, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err == nil {
 		err = w.poller(w.stop)
 	}
@@ -125,7 +158,7 @@ func (w *mmapWatch) poller(fd int) error {
 
 // wait waits for a record, and then a little longer: libraries are loaded
 // many at a time, and one look is enough for all of them. On a host where no
-// program starts it costs nothing, and on one where programs start all the time no
+// program starts it costs next to nothing, and on one where programs start all the time no
 // system call. It ends early when ctx is done.
 func (w *mmapWatch) wait(ctx context.Context, more time.Duration) error {
 	if !w.busy {
@@ -144,12 +177,13 @@ func (w *mmapWatch) wait(ctx context.Context, more time.Duration) error {
 // wake ends the wait as a record would.
 func (w *mmapWatch) wake() { _, _ = unix.Write(w.stop, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
 
-// waitForRecord waits until a ring has a record, wake is called, or ctx is done.
+// waitForRecord waits until a ring has a record, wake is called, CPUs are to be
+// checked, or ctx is done.
 func (w *mmapWatch) waitForRecord(ctx context.Context) error {
 	defer w.interruptBy(ctx)()
 	var events [8]unix.EpollEvent
 	for ctx.Err() == nil {
-		_, err := unix.EpollWait(w.poll, events[:], -1)
+		_, err := unix.EpollWait(w.poll, events[:], int(scanEvery.Milliseconds()))
 		if err == nil {
 			_, _ = unix.Read(w.stop, make([]byte, 8)) // what it was woken for is done next
 			break
@@ -207,9 +241,8 @@ func onlineCPUs() (cpus []int, err error) {
 
 // Close ends the records.
 func (w *mmapWatch) Close() {
-	for _, r := range w.rings {
-		_ = unix.Munmap(r.data)
-		unix.Close(r.fd)
+	for i := range w.rings {
+		w.rings[i].close()
 	}
 	w.rings = nil
 	unix.Close(w.poll)
@@ -220,6 +253,10 @@ func (w *mmapWatch) Close() {
 // says that records were lost.
 func (w *mmapWatch) read() (found []mapping, incomplete bool) {
 	w.busy = false
+	if now := time.Now(); now.Sub(w.checked) >= scanEvery {
+		more, err := w.followCPUs(now)
+		incomplete = more || err != nil // then all processes are scanned, and again while it fails
+	}
 	for i := range w.rings {
 		more, some, lost := w.rings[i].read(&w.room)
 		found = append(found, more...)

@@ -45,3 +45,38 @@ func eventfd(t *testing.T) int {
 	t.Cleanup(func() { unix.Close(fd) })
 	return fd
 }
+
+// TestCPUsComeOnline: a CPU that comes online gets a ring, and what was mapped on it
+// before counts as lost; one that goes offline and comes back gets a new one.
+func TestCPUsComeOnline(t *testing.T) {
+	w, err := newMmapWatch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	all, err := onlineCPUs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(online []int, want bool) {
+		t.Helper()
+		w.online = func() ([]int, error) { return online, nil }
+		w.checked = time.Time{}
+		if _, incomplete := w.read(); incomplete != want || len(w.rings) != len(online) {
+			t.Errorf("incomplete is %v, %d rings for CPUs %v", incomplete, len(w.rings), online)
+		}
+	}
+	if w.open(all[0]) != nil {
+		t.Skip("the kernel has no records of mappings for us")
+	}
+	check(all[:1], false)
+	check(nil, false)
+	check(all[:1], true)
+	check(all, len(all) > 1)
+	check(all, false)
+	w.online = func() ([]int, error) { return nil, errors.New("not readable") }
+	w.checked = time.Time{}
+	if _, incomplete := w.read(); !incomplete || len(w.rings) != len(all) {
+		t.Errorf("incomplete is %v, %d rings where the CPUs are not known", incomplete, len(w.rings))
+	}
+}

@@ -28,6 +28,11 @@ type ring struct {
 	closed  bool
 }
 
+// recordReader is what records are read from.
+type recordReader interface {
+	ReadInto(*ringbuf.Record) error
+}
+
 // openRing maps a ring. wakeAt is how many bytes wake the reader.
 func openRing(m *ebpf.Map, wakeAt int) (*ring, error) {
 	fd, err := unix.FcntlInt(uintptr(m.FD()), unix.F_DUPFD_CLOEXEC, 0)

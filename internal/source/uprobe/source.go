@@ -282,7 +282,7 @@ func (s *Source) read(ctx context.Context) error {
 	for {
 		n, err := 0, s.kernel.reader.wait(wait)
 		if err == nil {
-			n, err = s.readAll(&record)
+			n, err = s.readAll(s.kernel.reader, &record)
 		}
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded): // the ring is empty
@@ -305,12 +305,17 @@ func (s *Source) read(ctx context.Context) error {
 	}
 }
 
-// readAll applies events until the ring is empty.
-func (s *Source) readAll(record *ringbuf.Record) (n int, err error) {
-	began := time.Now()
+// readAll applies events until the ring is empty, or as many as it can have had when
+// the first was read: while programs allocate all the time it is never empty.
+func (s *Source) readAll(from recordReader, record *ringbuf.Record) (n int, err error) {
+	began, first, most := time.Now(), s.requested.Load(), int(s.kernel.Events.MaxEntries())/eventBytes
 	for {
-		asked := s.requested.Load()
-		err := s.kernel.reader.ReadInto(record)
+		asked, err := s.requested.Load(), error(nil)
+		if n < most {
+			err = from.ReadInto(record)
+		} else {
+			asked, err = first, os.ErrDeadlineExceeded
+		}
 		if err != nil {
 			s.mu.Lock()
 			if t := s.accounts.tap; t != nil {
@@ -335,7 +340,7 @@ func (s *Source) readAll(record *ringbuf.Record) (n int, err error) {
 				n++
 				break // others want the lock too
 			}
-			err = s.kernel.reader.ReadInto(record)
+			err = from.ReadInto(record)
 		}
 		if t := s.accounts.tap; t != nil && time.Since(t.wake) > notifyEvery {
 			t.notify(time.Now())

@@ -36,8 +36,8 @@ const (
 	notifyIdle  = 200 * time.Millisecond
 )
 
-// caughtUp notes that the kernel's ring was read until it was empty, from began on,
-// and had n events: all changes before began are here.
+// caughtUp notes that all was read that the kernel's ring had when that began, and
+// had n events: all changes before began are here.
 func (t *tap) caughtUp(n int, began time.Time) {
 	t.upTo = began.UnixNano()
 	if n > 0 || began.Sub(t.wake) >= notifyIdle {

@@ -135,7 +135,7 @@ func (s *Source) readWork(ctx context.Context) error {
 		err := s.kernel.pages.wait(s.workWait())
 		asked := s.workRequested.Load()
 		if err == nil {
-			err = s.readPages(&record, &to)
+			err = s.readPages(s.kernel.pages, &record, &to)
 		}
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded): // the ring is empty
@@ -173,18 +173,22 @@ func (s *Source) workWait() time.Duration {
 	return pollAlone
 }
 
-// readPages enters batches until the ring has been empty.
-func (s *Source) readPages(record *ringbuf.Record, to *batch) error {
+// readPages enters batches until the ring has been empty, or as many as it can have
+// had when the first was read.
+func (s *Source) readPages(from recordReader, record *ringbuf.Record, to *batch) error {
 	wanted := map[uint32]*process{} // by number in the kernel
 	defer s.requestNames(wanted)
-	n, boot := 0, int64(0)
+	n, boot, most := 0, int64(0), int(s.kernel.Work.MaxEntries())/batchBytes
 	defer func() {
 		if n > 0 {
 			s.kernel.nextPageTurn()
 		}
 	}()
 	for {
-		if err := s.kernel.pages.ReadInto(record); err != nil {
+		if n >= most {
+			return os.ErrDeadlineExceeded
+		}
+		if err := from.ReadInto(record); err != nil {
 			return err
 		}
 		if boot == 0 {
@@ -197,7 +201,7 @@ func (s *Source) readPages(record *ringbuf.Record, to *batch) error {
 				wanted[to.Tgid] = p
 			}
 			if more = record.Remaining != 0 && n%64 != 63; more { // others want the lock too
-				err = s.kernel.pages.ReadInto(record)
+				err = from.ReadInto(record)
 			}
 		}
 		s.mu.Unlock()
