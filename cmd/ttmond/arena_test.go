@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -33,7 +32,6 @@ import (
 // root's workload that reports, a viewer that asks, and attackers of other
 // users.
 type arena struct {
-	workDir string // of what it plays; empty: /
 	*host
 	t         testing.TB
 	tools     string // where every user finds the attackers' program
@@ -269,8 +267,8 @@ func (a *arena) tryPlay(uid int, attack string) (*exec.Cmd, error) {
 		line := append(append([]string{}, a.enter...), "setpriv", "--reuid", strconv.Itoa(uid), "--regid", strconv.Itoa(uid), "--clear-groups", "--inh-caps=-all", a.tool(attack))
 		cmd = exec.Command(line[0], line[1:]...)
 	}
-	cmd.Dir = cmp.Or(a.workDir, "/")
-	cmd.Env = []string{"SSH_CONNECTION=192.0.2.77 5022 192.0.2.1 22", attackVar + "=" + attack, "ATTACK_ALLOC=" + a.alloc, "ATTACK_API=" + a.apiThere, "PATH=/usr/bin:/bin", "GOMAXPROCS=2", "GORACE=atexit_sleep_ms=0"}
+	cmd.Dir = "/"
+	cmd.Env = []string{attackVar + "=" + attack, "ATTACK_ALLOC=" + a.alloc, "ATTACK_API=" + a.apiThere, "PATH=/usr/bin:/bin", "GOMAXPROCS=2", "GORACE=atexit_sleep_ms=0"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if a.enter == nil {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}

@@ -124,9 +124,10 @@ func (a *cast) leaves(list ...*holder) {
 	}
 }
 
-// before is the command in front of a program: its container, its user,
-// libttmon, and the devices that it has open.
+// before is the command in front of a program: where it runs, its container, its
+// user, libttmon, and the devices that it has open.
 func (a *cast) before() (line []string) {
+	line = a.secretly()
 	if a.program.Container {
 		mounts := "mount -t proc proc /proc"
 		if a.program.PrivateShm {

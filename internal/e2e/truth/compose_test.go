@@ -169,7 +169,7 @@ func playComposition(t *testing.T, text string) {
 		t.Fatal(err)
 	}
 	h := (&stage{T: t, name: "composition", alone: true}).play(c)
-	all := composed{Count: map[verdict]int{}}
+	all := composed{Count: map[verdict]int{right: h.secret.answers, wrong: len(h.secret.leaks)}, Wrong: h.secret.leaks}
 	for _, v := range c.Viewers {
 		r, seen := composed{}, map[time.Time]bool{}
 		for limit := time.Now().Add(3 * settles); ; time.Sleep(200 * time.Millisecond) {

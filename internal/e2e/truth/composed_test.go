@@ -2,6 +2,7 @@ package truth
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,6 +17,8 @@ type composedHost struct {
 	*stage
 	c      composition
 	d      *daemon
+	server string // the socket of the ttmon-server beside it
+	secret secretJudge
 	actors map[int]actor
 	left   []leftover
 	past   []moment
@@ -50,8 +53,10 @@ func (s *stage) play(c composition) *composedHost {
 			h.programStep(step)
 		}
 		h.remember()
+		h.judgeSecrets()
 	}
 	h.settle()
+	h.judgeHidden()
 	return h
 }
 
@@ -98,7 +103,7 @@ func (h *composedHost) daemonStep(do verb) {
 	switch do {
 	case ttmondOn:
 		h.startDaemon()
-		h.startServer(h.d)
+		h.server = h.startServer(h.d, 0)
 	case ttmondOff:
 		h.stopDaemon(syscall.SIGTERM)
 		h.bootDaemon(h.d)
@@ -136,13 +141,20 @@ func (h *composedHost) startDaemon() {
 }
 
 // startServer starts the ttmon-server beside a ttmond, which stays whatever becomes
-// of that, and returns where it listens.
-func (h *stage) startServer(d *daemon) (socket string) {
+// of that, as a user, and returns where it listens.
+func (h *stage) startServer(d *daemon, uid int) (socket string) {
 	h.Helper()
 	dir := filepath.Dir(d.api)
+	if uid != 0 {
+		dir = filepath.Join(dir, "server")
+		if err := errors.Join(os.Mkdir(dir, 0o755), os.Chown(dir, uid, uid)); err != nil {
+			h.Fatal(err)
+		}
+	}
 	socket = filepath.Join(dir, "server.sock")
-	cmd := h.host.Command(context.Background(), filepath.Join(bin, "ttmon-server"),
-		"--daemon", d.api, "--socket", socket, "--state-dir", filepath.Join(dir, "past"), "--listen", "off")
+	line := append(asUser(uid), "env", "HOME="+dir, filepath.Join(bin, "ttmon-server"),
+		"--daemon", d.api, "--socket", socket, "--state-dir", filepath.Join(dir, "past"), "--listen", "127.0.0.1:0")
+	cmd := h.host.Command(context.Background(), line[0], line[1:]...)
 	log, err := os.Create(filepath.Join(dir, "server.log"))
 	if err != nil {
 		h.Fatal(err)
@@ -332,7 +344,7 @@ func (x *holder) has(device int) bool {
 }
 
 // open777 is a new directory that every user can write to.
-func (h *composedHost) open777() string {
+func (h *stage) open777() string {
 	h.Helper()
 	dir, err := os.MkdirTemp(bin, "composed-")
 	if err == nil {

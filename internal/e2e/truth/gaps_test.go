@@ -17,7 +17,7 @@ import (
 
 // knownGaps: the longest pauses between programs are those that were, in every view.
 func knownGaps(s *stage, j *workJob) {
-	s.startServer(j.d)
+	s.startServer(j.d, 0)
 	s.enqueue(j)
 	c, begun := j.feed.Chips[0], time.Now()
 	clock := c.Clock

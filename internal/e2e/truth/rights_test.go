@@ -19,6 +19,7 @@ import (
 func rightsScenarios() []scenario {
 	return []scenario{
 		{"idle boards, to another user", fast, idleBoards},
+		{"what other users learn of a program", fast | alone, whoLearnsWhat},
 		{"a region that everybody may read, its process renamed", fast, renamedShared},
 		{"from a container that shares /dev/shm", fast, fromContainer},
 		{"ttmon stale of an ordinary user, no ttmond", fast, staleAlone},

@@ -247,7 +247,7 @@ var sample = regexp.MustCompile(`"value":\[[0-9.]+,"([^"]+)"\]`)
 // scrapes reads how busy a device is from the series of a ttmon-server.
 func (s *stage) scrapes(d *daemon) func() string {
 	s.Helper()
-	socket := s.startServer(d)
+	socket := s.startServer(d, 0)
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}}}
