@@ -7,6 +7,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/launches"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // Programs sends the programs that run on the chips of processes.
@@ -72,7 +73,7 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, watched bool, op
 			return // the client has left, or nothing is watched any more
 		}
 		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout))
-		if _, err := w.Write(text); err != nil || out.Flush() != nil {
+		if _, err := w.Write(wire.Harmless(text)); err != nil || out.Flush() != nil {
 			return
 		}
 		if cap(text) > maxKeptText {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"reflect"
 	"regexp"
 	"slices"
@@ -44,11 +45,14 @@ type filled struct {
 
 var markPattern = regexp.MustCompile(`zq(\d+)qz`)
 
+// harmful would turn the line of a terminal round, and begin a command to it.
+const harmful = "\u202e\u009b"
+
 // mark is the text for a field that is reached as name; decided is the innermost field
 // around it, or itself, that says who may see it.
 func (f *filled) mark(name string, decided reflect.StructField) string {
 	f.fields, f.names = append(f.fields, decided), append(f.names, name)
-	return fmt.Sprintf("zq%dqz", len(f.names)-1)
+	return fmt.Sprintf("zq%dqz", len(f.names)-1) + harmful
 }
 
 // fill gives v a value that is not zero.
@@ -219,14 +223,14 @@ func filledHost(t *testing.T, f *filled, hiding *int) (*Server, string) {
 
 // read makes a call with a session. A call that does not end is read up to the first
 // snapshot.
-func (c call) read(t *testing.T, url, session string, snap *model.Snapshot) (status int, body string) {
+func (c call) read(t *testing.T, address, session string, snap *model.Snapshot) (status int, body string) {
 	t.Helper()
 	query := map[string]string{
-		"/v1/facts": "?device=" + snap.Devices[0].BusID, "/v1/past": "?at=" + snap.Time.Format(time.RFC3339), "/v1/range": "?metric=power.draw", "/v1/runs": "?id=r7",
+		"/v1/facts": "?device=" + url.QueryEscape(snap.Devices[0].BusID), "/v1/past": "?at=" + snap.Time.Format(time.RFC3339), "/v1/range": "?metric=power.draw", "/v1/runs": "?id=r7",
 		"/v1/runs/compare": "?run=r7&with=r7", "/v1/lines": "?pid=7&start=7",
 	}
 	path := strings.NewReplacer("{pid}", strconv.Itoa(ownerPID), "{id}", "f1").Replace(c.path)
-	r, err := http.NewRequestWithContext(t.Context(), c.method, url+path+query[c.path], nil)
+	r, err := http.NewRequestWithContext(t.Context(), c.method, address+path+query[c.path], nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,8 +243,8 @@ func (c call) read(t *testing.T, url, session string, snap *model.Snapshot) (sta
 	var b []byte
 	for in := bufio.NewReader(answer.Body); ; {
 		line, err := in.ReadBytes('\n')
-		if b = append(b, line...); err != nil || strings.HasPrefix(c.kind, "text/event") && bytes.Contains(line, []byte(snap.Host.Name)) ||
-			c.path == stream.Path && bytes.Contains(line, []byte(snap.Host.Name)) {
+		if b = append(b, line...); err != nil || strings.HasPrefix(c.kind, "text/event") && bytes.Contains(line, []byte(strings.TrimSuffix(snap.Host.Name, harmful))) ||
+			c.path == stream.Path && bytes.Contains(line, []byte(strings.TrimSuffix(snap.Host.Name, harmful))) {
 			return answer.StatusCode, string(b)
 		}
 	}
@@ -251,7 +255,7 @@ func (c call) read(t *testing.T, url, session string, snap *model.Snapshot) (sta
 // this viewer may not. A new field without a decision fails as soon as it is sent.
 func TestEveryAnswerIsDecided(t *testing.T) {
 	f, hiding := new(filled), 0
-	s, url := filledHost(t, f, &hiding)
+	s, address := filledHost(t, f, &hiding)
 	past := map[string]bool{}
 	for _, c := range (pastCalls{Server: s}).list() {
 		past[c.path] = true
@@ -291,8 +295,11 @@ func TestEveryAnswerIsDecided(t *testing.T) {
 				if c.method != "GET" {
 					continue
 				}
-				status, body := c.read(t, url, v.session, snap)
+				status, body := c.read(t, address, v.session, snap)
 				marks := shown(body)
+				if strings.ContainsAny(body, harmful) {
+					t.Errorf("%s does something to a terminal that it is printed on", c.path)
+				}
 				if v.sees == nil {
 					whole[c.path] = marks
 					if status != http.StatusOK {

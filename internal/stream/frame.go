@@ -9,6 +9,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // Bounds of a frame. A snapshot of 32 boards with 2,000 processes has 2 MB.
@@ -41,7 +43,7 @@ func AppendJSON(dst []byte, k Kind, v any) []byte {
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
-	return Append(dst, k, body)
+	return Append(dst, k, wire.Harmless(body))
 }
 
 // Reader reads frames.
