@@ -64,17 +64,10 @@ func (s *smi) job() (repeat.Job, error) {
 	return chosen.make()
 }
 
-func (s *smi) scaled(o text.Options) text.Options {
-	if s.fahrenheit {
-		o.Scale = words.Fahrenheit
-	}
-	o.Plain = s.compact
-	return o
-}
-
 func (s *smi) tableJob() (repeat.Job, error) {
 	return repeat.Job{InPlace: true, Print: func(dst []byte, snap *model.Snapshot, o text.Options) []byte {
-		return text.AppendTable(dst, snap, s.scaled(o))
+		o.Plain = s.compact
+		return text.AppendTable(dst, snap, o)
 	}}, nil
 }
 
@@ -106,7 +99,8 @@ func (s *smi) reportJob() (repeat.Job, error) {
 		sections = append(sections, section)
 	}
 	return repeat.Job{InPlace: true, Print: func(dst []byte, snap *model.Snapshot, o text.Options) []byte {
-		return text.AppendReport(dst, snap, sections, s.scaled(o))
+		o.Plain = s.compact
+		return text.AppendReport(dst, snap, sections, o)
 	}}, nil
 }
 

@@ -34,7 +34,6 @@ type smi struct {
 	format               string
 	helpDevice, helpApps bool
 	file                 string
-	fahrenheit           bool
 	estimates            bool
 	version              bool
 
@@ -105,7 +104,6 @@ func (s *smi) flags() {
 	f.BoolVar(&s.helpApps, "help-query-apps", false, "list the fields of --query-apps (also --help-query-compute-apps)")
 	f.BoolVar(&s.helpApps, "help-query-compute-apps", false, "the same as --help-query-apps")
 	f.BoolVar(&s.estimates, "allow-estimates", false, "answer utilization.gpu with the estimate instead of [N/A]")
-	f.BoolVar(&s.fahrenheit, "fahrenheit", false, "temperatures in °F")
 	f.StringVarP(&s.file, "filename", "f", "", "write to `FILE` instead of standard output (-)")
 	f.BoolVarP(&s.snapshot, "snapshot", "s", false, "JSON as the official tt-smi prints it (-f: to ~/tt_smi_logs)")
 	f.BoolVar(&s.noTTY, "snapshot_no_tty", false, "the same (the official tool then leaves colours out)")

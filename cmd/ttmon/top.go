@@ -28,7 +28,6 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui/act"
 	player "github.com/ttmon/ttmon/internal/view/tui/replay"
 	"github.com/ttmon/ttmon/internal/view/tui/top"
-	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // topCmd is the command ttmon top with its flags.
@@ -40,7 +39,6 @@ type topCmd struct {
 	tenths              float64
 	noPlot, noProcesses bool
 	reverse, noColour   bool
-	fahrenheit          bool
 	readonly            bool
 	filter              string
 	snapshot, loop      bool
@@ -100,7 +98,6 @@ here, -s prints a snapshot in nvtop's form.`,
 	f.BoolVarP(&t.noPlot, "no-plot", "p", false, "hide the charts")
 	f.BoolVarP(&t.noProcesses, "no-processes", "P", false, "hide the process table")
 	f.BoolVarP(&t.noColour, "no-color", "C", false, "no colours")
-	f.BoolVarP(&t.fahrenheit, "freedom-unit", "f", false, "temperatures in Fahrenheit")
 	f.BoolVarP(&t.reverse, "reverse-abs", "r", false, "newest values at the left of charts")
 	f.BoolVar(&t.readonly, "readonly", false, "disable signals to processes")
 	f.BoolVarP(&t.snapshot, "snapshot", "s", false, "print a snapshot as nvtop prints it, in JSON, and exit")
@@ -196,7 +193,6 @@ func (t *topCmd) configure() (path string, c config.Config, err error) {
 		{t.noPlot, "top.charts.show", "never"},
 		{t.noProcesses, "top.processes.show", "false"},
 		{t.noColour || t.Color == "never", "display.theme", "mono"},
-		{t.fahrenheit, "display.temperature", "fahrenheit"},
 	} {
 		if o.on {
 			set(o.option, o.value)
@@ -235,10 +231,6 @@ func (t *topCmd) printSnapshots(c config.Config) error {
 	defer src.close()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
-	scale := words.Celsius
-	if c.Display.Temperature == "fahrenheit" {
-		scale = words.Fahrenheit
-	}
 	only := selection.Selection(c.Top.Devices.Only)
 	if _, err := src.Next(ctx); err != nil {
 		return err
@@ -252,7 +244,7 @@ func (t *topCmd) printSnapshots(c config.Config) error {
 		if len(only) > 0 {
 			s = only.Present(s)
 		}
-		if err := t.Output("").Write(text.AppendNvtop(nil, s, scale)); err != nil || !t.loop {
+		if err := t.Output("").Write(text.AppendNvtop(nil, s)); err != nil || !t.loop {
 			return err
 		}
 		next = next.Add(time.Duration(c.Top.Interval))

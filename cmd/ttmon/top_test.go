@@ -36,8 +36,8 @@ func TestTopFlags(t *testing.T) {
 	}{
 		{nil, nil, func(*config.Config) {}},
 		{[]string{"-d", "5"}, nil, func(c *config.Config) { c.Top.Interval = config.Duration(500 * time.Millisecond) }},
-		{[]string{"-pPCfr"}, nil, func(c *config.Config) {
-			c.Top.Charts.Show, c.Top.Processes.Show, c.Display.Theme, c.Display.Temperature, c.Top.Charts.Reverse = "never", false, "mono", "fahrenheit", true
+		{[]string{"-pPCr"}, nil, func(c *config.Config) {
+			c.Top.Charts.Show, c.Top.Processes.Show, c.Display.Theme, c.Top.Charts.Reverse = "never", false, "mono", true
 		}},
 		{[]string{"-i", "0,c1:00.0", "--filter", "user=root", "--layout", "grid", "--theme", "light", "--readonly", "-E", "30"}, nil, func(c *config.Config) {
 			c.Top.Devices.Only, c.Top.Processes.Filter, c.Top.Devices.Layout = []string{"0", "c1:00.0"}, "user=root", "grid"

@@ -15,10 +15,9 @@ type Config struct {
 
 // Display is what all screens share.
 type Display struct {
-	Theme       string `toml:"theme"`       // auto, or a theme by its name or path
-	Corners     string `toml:"corners"`     // square, round
-	Temperature string `toml:"temperature"` // celsius, fahrenheit
-	Mouse       bool   `toml:"mouse"`
+	Theme   string `toml:"theme"`   // auto, or a theme by its name or path
+	Corners string `toml:"corners"` // square, round
+	Mouse   bool   `toml:"mouse"`
 }
 
 // Top is ttmon top.
@@ -70,7 +69,7 @@ type Mem struct {
 // Default is the configuration without a file.
 func Default() Config {
 	return Config{
-		Display: Display{Theme: "auto", Corners: "square", Temperature: "celsius", Mouse: true},
+		Display: Display{Theme: "auto", Corners: "square", Mouse: true},
 		Top: Top{
 			Interval:  Duration(time.Second),
 			Host:      true,

@@ -52,10 +52,6 @@ func Options() []Option {
 			Choices: []string{"square", "round"}, field: func(c *Config) any { return &c.Display.Corners },
 		},
 		{
-			Path: "display.temperature", Title: "Temperature", Help: "The scale temperatures are shown in.",
-			Choices: []string{"celsius", "fahrenheit"}, field: func(c *Config) any { return &c.Display.Temperature },
-		},
-		{
 			Path: "display.mouse", Title: "Mouse", Help: "Select, sort and scroll with the mouse. Shift usually still marks text.",
 			field: func(c *Config) any { return &c.Display.Mouse },
 		},

@@ -23,7 +23,7 @@ var exceptions = map[string][]string{
 	"internal/e2e/truth/runs_test.go":        {"nobody"},
 	"internal/e2e/truth/stage_test.go":       {"nobody"},
 	"internal/e2e/truth/ttnn_test.go":        {"nobody"},
-	"cmd/ttmon-sim/cli_test.go":              {"nobody"},   // the user
+	"cmd/ttmon-sim/cli_test.go":              {"nobody"}, // the user
 	"internal/laws/glossary_test.go":         {"anew", "fate", "goes on", "heir", "nobody", "patience", "taken for", "tells of", "tells whether"},
 	"internal/proc/tree_test.go":             {"nobody"},   // the Unix user
 	"internal/source/uprobe/handover.go":     {"fate"},     // the name of descriptors that a predecessor passes

@@ -123,7 +123,7 @@ func (f *Field[S]) Form() Form {
 }
 
 // Format writes a number with its unit: "61 W", "10.2 GiB", "Gen4".
-func (f Form) Format(v float64, s words.Scale) string {
+func (f Form) Format(v float64) string {
 	switch f {
 	case Bytes:
 		return words.Bytes(uint64(max(v, 0)))
@@ -134,17 +134,14 @@ func (f Form) Format(v float64, s words.Scale) string {
 	case Date:
 		return time.Unix(int64(v), 0).Local().Format("Jan 02 15:04")
 	}
-	return f.Bare(v, s) + f.unit(s)
+	return f.Bare(v) + f.unit()
 }
 
 // Bare writes a number without its unit: "61".
-func (f Form) Bare(v float64, s words.Scale) string {
+func (f Form) Bare(v float64) string {
 	t := &forms[f]
 	if t.per != 0 {
 		v /= t.per
-	}
-	if f == Celsius {
-		v = s.From(v)
 	}
 	if t.decimals == 0 || t.small && v >= 9.95 {
 		return t.before + words.Whole(v)
@@ -153,12 +150,9 @@ func (f Form) Bare(v float64, s words.Scale) string {
 }
 
 // unit is what stands behind a number, with its blank.
-func (f Form) unit(s words.Scale) string {
+func (f Form) unit() string {
 	t := &forms[f]
-	switch {
-	case f == Celsius:
-		return " " + s.Unit()
-	case t.joined || t.unit == "":
+	if t.joined || t.unit == "" {
 		return t.unit
 	}
 	return " " + t.unit
@@ -166,7 +160,7 @@ func (f Form) unit(s words.Scale) string {
 
 // Axis is the unit of a chart whose scale reaches up to top, and how many of
 // the field's own unit make one of it.
-func (f Form) Axis(top float64, s words.Scale) (name string, per float64) {
+func (f Form) Axis(top float64) (name string, per float64) {
 	switch f {
 	case Bytes, Rate:
 		names := []string{"B", "KiB", "MiB", "GiB", "TiB"}
@@ -178,8 +172,6 @@ func (f Form) Axis(top float64, s words.Scale) (name string, per float64) {
 			return names[i] + "/s", per
 		}
 		return names[i], per
-	case Celsius:
-		return s.Unit(), 1
 	case PerSecond, PerHour:
 		return "1" + forms[f].unit, 1
 	}
@@ -191,8 +183,8 @@ func (f Form) Axis(top float64, s words.Scale) (name string, per float64) {
 
 // Number writes a number with three digits and without its unit, where the
 // unit of the axis stands nearby.
-func (f Form) Number(v, per float64, s words.Scale) string {
-	v = f.onAxis(v, per, s)
+func (f Form) Number(v, per float64) string {
+	v /= per
 	switch a := math.Abs(v); {
 	case a >= 100 || v == math.Trunc(v):
 		return words.Whole(v)
@@ -203,8 +195,8 @@ func (f Form) Number(v, per float64, s words.Scale) string {
 }
 
 // Tick writes a number at the axis, in at most four cells.
-func (f Form) Tick(v, per float64, s words.Scale) string {
-	v = f.onAxis(v, per, s)
+func (f Form) Tick(v, per float64) string {
+	v /= per
 	switch a := math.Abs(v); {
 	case a >= 1e5:
 		return strconv.FormatFloat(v, 'g', 2, 64)
@@ -214,13 +206,6 @@ func (f Form) Tick(v, per float64, s words.Scale) string {
 		return words.Fixed(v, 1)
 	}
 	return words.Fixed(v, 2)
-}
-
-func (f Form) onAxis(v, per float64, s words.Scale) float64 {
-	if f == Celsius {
-		v = s.From(v)
-	}
-	return v / per
 }
 
 // Decimals is how many decimals people read.

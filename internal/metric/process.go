@@ -253,7 +253,7 @@ func (f *Field[S]) Cell(v Value) string {
 	case f.Form() == Bytes:
 		return words.BoundColumn(uint64(max(v.Num, 0)), v.Bound)
 	}
-	return words.Mark(v.Bound) + f.Form().Format(v.Num, words.Celsius)
+	return words.Mark(v.Bound) + f.Form().Format(v.Num)
 }
 
 // Right reports whether the values of a column stand at its right: all but texts do.

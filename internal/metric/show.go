@@ -16,24 +16,22 @@ type Shown struct {
 	Field *Device
 	Level model.Level // what the judge says of it; Fine: nothing
 	limit Value
-	scale words.Scale
 }
 
 // Board shows the values of the devices of one snapshot.
 type Board struct {
 	snap   *model.Snapshot
 	judged *assess.Assessment
-	scale  words.Scale
 }
 
 // Show begins to show a snapshot, temperatures in a scale.
-func Show(s *model.Snapshot, a *assess.Assessment, scale words.Scale) Board {
-	return Board{s, a, scale}
+func Show(s *model.Snapshot, a *assess.Assessment) Board {
+	return Board{s, a}
 }
 
 // Value shows a field of a device.
 func (b Board) Value(f *Device, d *model.Device) Shown {
-	s := Shown{Value: f.Get(b.snap, d), Field: f, scale: b.scale}
+	s := Shown{Value: f.Get(b.snap, d), Field: f}
 	if f.Limit != "" {
 		s.limit = Named(f.Limit).Get(b.snap, d)
 	}
@@ -52,7 +50,7 @@ func (s *Shown) Text() string {
 	if s.Field.Kind == Text || s.Field.Kind == Bool {
 		return words.Escape(s.Field.Format(s.Value))
 	}
-	return words.Mark(s.Bound) + s.Field.Form().Format(s.Num, s.scale)
+	return words.Mark(s.Bound) + s.Field.Form().Format(s.Num)
 }
 
 // Of is the value and its limit: "61/85 W"; a limit of the catalogue has the
@@ -65,11 +63,11 @@ func (s *Shown) Of() string {
 	if form == Bytes {
 		return words.Mark(s.Bound) + words.UsedOf(uint64(max(s.Num, 0)), uint64(max(s.limit.Num, 0)))
 	}
-	limit := form.Bare(s.limit.Num, s.scale)
+	limit := form.Bare(s.limit.Num)
 	if s.limit.Nominal {
 		limit = words.Mark(model.Unsure) + limit
 	}
-	return form.Bare(s.Num, s.scale) + "/" + limit + form.unit(s.scale)
+	return form.Bare(s.Num) + "/" + limit + form.unit()
 }
 
 // Bare is the value without its unit, where that stands nearby: "61".
@@ -77,7 +75,7 @@ func (s *Shown) Bare() string {
 	if !s.Known() {
 		return s.Text()
 	}
-	return s.Field.Form().Bare(s.Num, s.scale)
+	return s.Field.Form().Bare(s.Num)
 }
 
 // Full is the value in a report: whether it is nominal, or the full reason why

@@ -227,7 +227,7 @@ func device(s *model.Snapshot, a *assess.Assessment, d *model.Device) Device {
 	is := a.Device(d.Index)
 	out := Device{
 		Name: words.Foreign(d.Board), State: words.State(a, d), Reason: words.StateReason(d),
-		Kind: string(is.Kind), Mark: words.StateMark(is.Kind), Level: is.Level.String(), Values: values(metric.Show(s, a, words.Celsius), d),
+		Kind: string(is.Kind), Mark: words.StateMark(is.Kind), Level: is.Level.String(), Values: values(metric.Show(s, a), d),
 		Pools: pools(&d.Memory), Stale: stale(&d.Memory), Chips: []Chip{},
 		Reasons: reasons(words.Reasons(d.Memory.Tracking, slices.Concat(d.Doubts, d.Memory.Doubts), s.Source)),
 	}

@@ -72,7 +72,7 @@ type Fact struct {
 
 // FactsOf says everything about a device of a snapshot.
 func FactsOf(s *model.Snapshot, d *model.Device) *Facts {
-	b := metric.Show(s, assess.Of(s), words.Celsius)
+	b := metric.Show(s, assess.Of(s))
 	out := &Facts{Schema: "ttmon.facts/1", Sections: []Section{}}
 	for _, title := range metric.Sections() {
 		section := Section{Title: string(title), Facts: []Fact{}}

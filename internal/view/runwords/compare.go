@@ -240,11 +240,11 @@ func Amount(u compare.Unit, v float64) string {
 	case compare.Joules:
 		return Joules(v)
 	case compare.Watts:
-		return metric.Watts.Format(v, words.Celsius)
+		return metric.Watts.Format(v)
 	case compare.Celsius:
-		return metric.Celsius.Format(v, words.Celsius)
+		return metric.Celsius.Format(v)
 	case compare.MHz:
-		return metric.Megahertz.Format(v, words.Celsius)
+		return metric.Megahertz.Format(v)
 	case compare.Ratio:
 		return words.Percent(v)
 	}

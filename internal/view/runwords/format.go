@@ -19,7 +19,7 @@ func Present(list []runs.Run) {
 		x := &list[i]
 		x.End.Text, x.Failed, x.Formatted = End(x), x.End.Failed(), Format(x)
 		for k := range x.Devices {
-			x.Devices[k].Formatted = FormatDevice(&x.Devices[k], words.Celsius)
+			x.Devices[k].Formatted = FormatDevice(&x.Devices[k])
 		}
 		for k := range x.Left {
 			x.Left[k].Text = Left(&runs.Run{Left: x.Left[k : k+1]})
@@ -61,7 +61,7 @@ func Format(r *runs.Run) *runs.Formatted {
 }
 
 // FormatDevice writes in words what a run took of a device.
-func FormatDevice(d *runs.Device, scale words.Scale) *runs.FormattedDevice {
+func FormatDevice(d *runs.Device) *runs.FormattedDevice {
 	missing := words.Missing(model.Absent)
 	mean := func(s *runs.Stat, say func(float64) string) string {
 		if s == nil || s.Seconds == 0 {
@@ -76,7 +76,7 @@ func FormatDevice(d *runs.Device, scale words.Scale) *runs.FormattedDevice {
 		return say(s.Max)
 	}
 	form := func(f metric.Form) func(float64) string {
-		return func(v float64) string { return f.Format(v, scale) }
+		return func(v float64) string { return f.Format(v) }
 	}
 	x := &runs.FormattedDevice{
 		Open: seconds(d.Open), Power: mean(d.Power, form(metric.Watts)), PowerMax: most(d.Power, form(metric.Watts)), Energy: missing,

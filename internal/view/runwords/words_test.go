@@ -6,7 +6,6 @@ import (
 
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/runs/compare"
-	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // TestEndAfterFailure: a failed allocation is the cause of an end that follows at
@@ -78,7 +77,7 @@ func TestChange(t *testing.T) {
 // What one snapshot saw of a device is not nothing: it is not known.
 func TestDeviceSeenOnce(t *testing.T) {
 	d := &runs.Device{Power: &runs.Stat{Max: 71}, PCIe: &runs.PCIe{Bound: "exact"}}
-	if x := FormatDevice(d, words.Celsius); x.Energy != "N/A" || x.To != "N/A" || x.From != "N/A" || x.PowerMax != "71 W" {
+	if x := FormatDevice(d); x.Energy != "N/A" || x.To != "N/A" || x.From != "N/A" || x.PowerMax != "71 W" {
 		t.Errorf("%+v", x)
 	}
 }

@@ -140,7 +140,7 @@ func changedFigure(c *changed.Change, v float64) string {
 		if per == 0 {
 			per = 1
 		}
-		return col.Form().Format(v*per, words.Celsius)
+		return col.Form().Format(v * per)
 	}
 	if c.Unit == "B/s" {
 		return words.Rate(v)

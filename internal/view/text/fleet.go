@@ -280,7 +280,7 @@ func inForm(f metric.Form, v float64) string {
 	if math.IsNaN(v) {
 		return words.Missing(model.Absent)
 	}
-	return f.Format(v, words.Celsius)
+	return f.Format(v)
 }
 
 // Watts is power, or N/A.

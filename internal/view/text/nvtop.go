@@ -51,13 +51,13 @@ func quote(dst []byte, s string) []byte {
 // were written for it and call ttmon as tt-nvtop: an array of devices, with the
 // fields of nvtop 3.3 in its order. Values are text with their unit, as nvtop
 // writes them; what it would show and no Tenstorrent board measures is null.
-func AppendNvtop(dst []byte, s *model.Snapshot, scale words.Scale) []byte {
+func AppendNvtop(dst []byte, s *model.Snapshot) []byte {
 	dst = append(dst, '[')
 	for i := range s.Devices {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = nvtopDevice(dst, s, &s.Devices[i], scale)
+		dst = nvtopDevice(dst, s, &s.Devices[i])
 	}
 	if len(s.Devices) > 0 {
 		dst = append(dst, '\n')
@@ -65,13 +65,13 @@ func AppendNvtop(dst []byte, s *model.Snapshot, scale words.Scale) []byte {
 	return append(dst, "]\n"...)
 }
 
-func nvtopDevice(dst []byte, s *model.Snapshot, d *model.Device, scale words.Scale) []byte {
+func nvtopDevice(dst []byte, s *model.Snapshot, d *model.Device) []byte {
 	dram := d.Memory.Pools[model.DRAM]
 	o := nvtopObject{dst: append(dst, "\n {"...), indent: " "}
 	o.field("device_name", ptr(nvtopName(d)))
 	o.field("gpu_clock", text(d.AICLK, func(v float64) string { return whole(v) + "MHz" }))
 	o.field("mem_clock", nil)
-	o.field("temp", text(d.Temperature, func(v float64) string { return whole(scale.From(v)) + strings.TrimPrefix(scale.Unit(), "°") }))
+	o.field("temp", text(d.Temperature, func(v float64) string { return whole(v) + "C" }))
 	o.field("fan_speed", text(d.Fan, func(v float64) string { return whole(v) + "RPM" }))
 	o.field("power_draw", text(d.Power, func(v float64) string { return whole(v) + "W" }))
 	for _, key := range []string{"gpu_util", "encode", "decode"} {

@@ -7,12 +7,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
-	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 func TestAppendNvtop(t *testing.T) {
 	var got []map[string]any
-	if err := json.Unmarshal(AppendNvtop(nil, tuitest.Host(4, 0), words.Celsius), &got); err != nil {
+	if err := json.Unmarshal(AppendNvtop(nil, tuitest.Host(4, 0)), &got); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]any{
@@ -30,7 +29,7 @@ func TestAppendNvtop(t *testing.T) {
 	if got[3]["temp"] != nil || got[3]["mem_used"] != nil || got[3]["fan_speed"] != nil {
 		t.Errorf("hung device: %v", got[3])
 	}
-	if b := AppendNvtop(nil, tuitest.Host(0, 0), words.Fahrenheit); string(b) != "[]\n" {
+	if b := AppendNvtop(nil, tuitest.Host(0, 0)); string(b) != "[]\n" {
 		t.Errorf("no device: %s", b)
 	}
 }

@@ -55,7 +55,7 @@ func ParseSection(name string) (Section, bool) {
 // line, and the full reason where something is not. No sections means all.
 func AppendReport(dst []byte, s *model.Snapshot, sections []Section, o Options) []byte {
 	r := &report{printer: printer{buf: dst, Options: o}, snap: s, assessed: assess.Of(s)}
-	r.board = metric.Show(s, r.assessed, o.Scale)
+	r.board = metric.Show(s, r.assessed)
 	r.line("==============TTMON SMI LOG==============", faint)
 	r.newline()
 	r.fact(0, "Timestamp", s.Time.In(o.zone()).Format("Mon Jan _2 15:04:05 2006"))

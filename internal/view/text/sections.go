@@ -47,7 +47,7 @@ func (r *report) firmwareTelemetry(d *model.Device) {
 }
 
 func (r *report) modules(t *model.Telemetry) {
-	celsius := func(v float64) string { return metric.Celsius.Format(v, r.Scale) }
+	celsius := func(v float64) string { return metric.Celsius.Format(v) }
 	for i := range t.Modules {
 		m := &t.Modules[i]
 		text := "trained"
@@ -127,8 +127,8 @@ func (r *report) remoteSensors(c *model.Chip) {
 		}
 		return text
 	}
-	r.fact(3, "Temperature", say(temperature, func(v float64) string { return from(metric.Celsius.Format(v, r.Scale)) }))
-	r.fact(3, "Power", say(power, func(v float64) string { return from(metric.Watts.Format(v, r.Scale)) }))
+	r.fact(3, "Temperature", say(temperature, func(v float64) string { return from(metric.Celsius.Format(v)) }))
+	r.fact(3, "Power", say(power, func(v float64) string { return from(metric.Watts.Format(v)) }))
 }
 
 func (r *report) pools(depth int, m *model.Memory) {

@@ -13,7 +13,6 @@ type Options struct {
 	Width   int            // columns of the terminal; 0: not a terminal
 	Color   bool           // ANSI colours
 	ASCII   bool           // nothing but ASCII, for terminals without UTF-8
-	Scale   words.Scale    // of temperatures
 	Version string         // of ttmon, for the head line
 	Zone    *time.Location // of times; nil means local
 	Plain   bool           // no bars: a narrower, quieter table

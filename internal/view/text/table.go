@@ -121,7 +121,7 @@ const (
 func devices(s *model.Snapshot, o *Options) *grid {
 	allTrays := len(s.Devices) > 0 && !slices.ContainsFunc(s.Devices, func(d model.Device) bool { return d.Tray == 0 })
 	t := &deviceTable{grid: &grid{ruled: true}, devices: s.Devices, o: o, judged: assess.Of(s)}
-	t.board = metric.Show(s, t.judged, o.Scale)
+	t.board = metric.Show(s, t.judged)
 	t.choose(!allTrays)
 	for i := range s.Devices {
 		d := &s.Devices[i]

@@ -96,7 +96,7 @@ func fact(c *model.Condition, i int) string {
 	}
 	switch f.Kind {
 	case model.FactTemperature:
-		return limited(Temperature(f.Value, Celsius), Whole(f.Limit))
+		return limited(Temperature(f.Value), Whole(f.Limit))
 	case model.FactPower:
 		return limited(Watts(f.Value), Whole(f.Limit))
 	case model.FactCurrent:

@@ -6,35 +6,8 @@ import (
 	"time"
 )
 
-// Scale is a temperature scale.
-type Scale int
-
-// The scales; the zero Scale is Celsius.
-const (
-	Celsius Scale = iota
-	Fahrenheit
-)
-
-// Unit is the scale's sign: "°C".
-func (s Scale) Unit() string {
-	if s == Fahrenheit {
-		return "°F"
-	}
-	return "°C"
-}
-
-// From converts degrees Celsius to the scale.
-func (s Scale) From(celsius float64) float64 {
-	if s == Fahrenheit {
-		return celsius*9/5 + 32
-	}
-	return celsius
-}
-
-// Temperature says degrees Celsius in the scale: "52 °C", "126 °F", "-5 °C".
-func Temperature(celsius float64, s Scale) string {
-	return Whole(s.From(celsius)) + " " + s.Unit()
-}
+// Temperature says degrees Celsius: "52 °C", "-5 °C".
+func Temperature(celsius float64) string { return Whole(celsius) + " °C" }
 
 // Whole rounds to a whole number: "61". There is no "-0".
 func Whole(v float64) string {

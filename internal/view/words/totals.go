@@ -45,7 +45,7 @@ func TotalsOf(s *model.Snapshot) Totals {
 		}
 	}
 	if v, ok := hottest.Get(); ok {
-		t.Hottest = Temperature(v, Celsius)
+		t.Hottest = Temperature(v)
 	}
 	return t
 }

@@ -222,11 +222,11 @@ func (s *State) drawChart(area cells.Area, c chip) {
 	if _, total, ok := words.Taken(s.pool, &c.mem().Pools[s.pool]); ok {
 		limit = float64(total)
 	}
-	unit, per := metric.Bytes.Axis(max(hi, limit), words.Celsius)
+	unit, per := metric.Bytes.Axis(max(hi, limit))
 	ch.Scale = chart.UpTo(limit/per, hi/per)
 	ch.Scale.Top *= per
 	ch.Limit = limit
-	ch.Tick = func(v float64) string { return metric.Bytes.Tick(v, per, words.Celsius) }
+	ch.Tick = func(v float64) string { return metric.Bytes.Tick(v, per) }
 	ch.Draw(room)
 	frame[0].Put(1, 0, " "+words.PoolName(s.pool)+" "+unit+" ", cells.Text)
 	frame[0].Put(1, frame[0].H-1, " "+words.Span(win.Span)+" ", cells.Axis)

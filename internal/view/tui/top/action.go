@@ -55,15 +55,6 @@ func (s *State) pause() []tui.Effect {
 	return nil
 }
 
-func (s *State) otherScale() []tui.Effect {
-	if s.cfg.Display.Temperature == "celsius" {
-		s.cfg.Display.Temperature = "fahrenheit"
-	} else {
-		s.cfg.Display.Temperature = "celsius"
-	}
-	return nil
-}
-
 func (s *State) save() []tui.Effect { return []tui.Effect{act.Save{Config: s.cfg.Clone()}} }
 
 func (s *State) saved(ev act.Saved) {

@@ -69,7 +69,7 @@ func (s *State) newest(b []history.Bucket, step time.Duration, unit metric.Form)
 	if !ok {
 		return words.Nothing
 	}
-	text := words.Mark(last.Bound) + unit.Format(float64(last.Last), s.scale())
+	text := words.Mark(last.Bound) + unit.Format(float64(last.Last))
 	if age > 0 {
 		text = words.Nothing + " (" + text + ", " + spanName(age) + " ago)"
 	}
@@ -79,7 +79,7 @@ func (s *State) newest(b []history.Bucket, step time.Duration, unit metric.Form)
 // valueAt says the value that held at a bucket: its own, or the last before.
 func (a *chartArea) valueAt(s *State, sp spec, b []history.Bucket, i int, per float64) string {
 	if v, bound, ok := heldAt(b, i); ok {
-		return words.Mark(bound) + sp.gauge.Form.Number(v, per, s.scale())
+		return words.Mark(bound) + sp.gauge.Form.Number(v, per)
 	}
 	return words.Nothing
 }

@@ -331,7 +331,7 @@ func (a *chartArea) scale(s *State, sp spec, c *chart.Chart, limit float64) (nam
 		top = hi
 	}
 	unit := sp.gauge.Form
-	name, per = unit.Axis(top, s.scale())
+	name, per = unit.Axis(top)
 	if fit {
 		c.Scale = chart.Fit(lo/per, hi/per)
 	} else {
@@ -339,8 +339,8 @@ func (a *chartArea) scale(s *State, sp spec, c *chart.Chart, limit float64) (nam
 	}
 	c.Scale.Bottom *= per
 	c.Scale.Top *= per
-	c.Tick = func(v float64) string { return unit.Tick(v, per, s.scale()) }
-	c.Value = func(v float64) string { return unit.Number(v, per, s.scale()) }
+	c.Tick = func(v float64) string { return unit.Tick(v, per) }
+	c.Value = func(v float64) string { return unit.Number(v, per) }
 	c.Scale = chart.Legible(c.Scale, c.Tick)
 	return name, per
 }

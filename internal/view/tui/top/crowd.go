@@ -69,14 +69,14 @@ func (a *chartArea) crowdLegend(s *State, sp spec, c *chart.Chart) string {
 		return words.Nothing
 	}
 	unit := sp.gauge.Form
-	say := func(v float64) string { return words.Mark(worst) + unit.Format(v, s.scale()) }
+	say := func(v float64) string { return words.Mark(worst) + unit.Format(v) }
 	text := "avg " + say(sum/float64(n))
 	if unit.Adds() {
 		bound := worst
 		if n < len(sp.devices) {
 			bound = max(bound, model.AtLeast)
 		}
-		text += "  sum " + words.Mark(bound) + unit.Format(sum, s.scale())
+		text += "  sum " + words.Mark(bound) + unit.Format(sum)
 	}
 	text += "  from " + say(lo) + " to " + say(hi)
 	if n < len(sp.devices) {

@@ -80,7 +80,7 @@ func (p *devicePage) entries(s *State, d *model.Device) []widget.Entry {
 			out = append(out, e)
 		}
 		if section == metric.Memory {
-			out = append(out, chipEntries(s.shown, d, s.scale())...)
+			out = append(out, chipEntries(s.shown, d)...)
 		}
 	}
 	return out
@@ -102,7 +102,7 @@ func (s *State) conditionEntries(d *model.Device) []widget.Entry {
 	return out
 }
 
-func chipEntries(snap *model.Snapshot, d *model.Device, scale words.Scale) []widget.Entry {
+func chipEntries(snap *model.Snapshot, d *model.Device) []widget.Entry {
 	var out []widget.Entry
 	for i := range d.Chips {
 		c := &d.Chips[i]
@@ -113,7 +113,7 @@ func chipEntries(snap *model.Snapshot, d *model.Device, scale words.Scale) []wid
 		text := "DRAM " + used(&c.Memory, model.DRAM) + "  L1 " + used(&c.Memory, model.L1) + "  id " + words.Reading(c.ID, func(v uint64) string { return strconv.FormatUint(v, 10) })
 		if c.Remote {
 			text += ", remote"
-			text += remoteSensors(c, scale)
+			text += remoteSensors(c)
 		}
 		out = append(out, widget.Entry{Name: title, Value: text})
 		if c.Memory.CB != "" && c.Memory.Pools[model.CB].Used.Known() {
@@ -127,12 +127,12 @@ func chipEntries(snap *model.Snapshot, d *model.Device, scale words.Scale) []wid
 }
 
 // remoteSensors is what the vendor's exporter read of a chip behind Ethernet.
-func remoteSensors(c *model.Chip, scale words.Scale) (text string) {
+func remoteSensors(c *model.Chip) (text string) {
 	if c.Temperature.Known() {
-		text += ", " + metric.Celsius.Format(c.Temperature.V, scale)
+		text += ", " + metric.Celsius.Format(c.Temperature.V)
 	}
 	if c.Power.Known() {
-		text += ", " + metric.Watts.Format(c.Power.V, scale)
+		text += ", " + metric.Watts.Format(c.Power.V)
 	}
 	if text != "" {
 		text += " (" + words.Escape(string(c.SensorsFrom)) + ")"

@@ -28,7 +28,6 @@ var modes = []struct {
 	{"nocharts", nil, []tui.Key{"c", "p"}},
 	{"noprocesses", nil, []tui.Key{"P"}},
 	{"tree", nil, []tui.Key{"t", " "}},
-	{"fahrenheit", nil, []tui.Key{"T"}},
 	{"charts", nil, []tui.Key{"C", "left", "left", "left"}},
 	{"bydevice", nil, []tui.Key{"C", "d"}},
 	{"zoomed", func(c *config.Config) { c.Top.Charts.Metrics = []string{"activity", "temperature", "pcie_to"} }, []tui.Key{"C", "+", "+", "+", ",", "s"}},

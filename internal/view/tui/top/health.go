@@ -44,7 +44,7 @@ func fullness(m *model.Memory, p model.Pool) (r float64, soft bool) {
 func used(m *model.Memory, p model.Pool) string { return words.Pool(p, &m.Pools[p], m.Tracking) }
 
 // board shows values of the shown snapshot.
-func (s *State) board() metric.Board { return metric.Show(s.shown, s.judged, s.scale()) }
+func (s *State) board() metric.Board { return metric.Show(s.shown, s.judged) }
 
 // value shows a field of a device.
 func (s *State) value(name string, d *model.Device) metric.Shown {

@@ -28,7 +28,6 @@ func everywhere() []binding {
 		{keys: []tui.Key{"{"}, help: "look back half an hour", do: func(s *State) []tui.Effect { return s.showEarlier(-30 * time.Minute) }},
 		{keys: []tui.Key{"}"}, help: "half an hour later again", do: func(s *State) []tui.Effect { return s.showEarlier(30 * time.Minute) }},
 		{keys: []tui.Key{"R"}, help: "refresh now", do: func(*State) []tui.Effect { return []tui.Effect{tui.Refresh{}} }},
-		{keys: []tui.Key{"T"}, help: "Celsius or Fahrenheit", do: (*State).otherScale},
 		{keys: []tui.Key{"f12"}, help: "save the configuration as it is now", do: (*State).save},
 		{keys: []tui.Key{"ctrl-l"}, help: "redraw the screen", do: func(*State) []tui.Effect { return []tui.Effect{tui.Repaint{}} }},
 		{keys: []tui.Key{"ctrl-z"}, help: "suspend", do: func(*State) []tui.Effect { return []tui.Effect{tui.Suspend{}} }},

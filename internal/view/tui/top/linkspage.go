@@ -101,7 +101,7 @@ func remoteEntries(s *State) (out []widget.Entry) {
 		for k := range d.Chips {
 			c := &d.Chips[k]
 			at := model.ChipPlace{Device: d.Index, Name: c.Name}
-			switch text := remoteSensors(c, s.scale()); {
+			switch text := remoteSensors(c); {
 			case !c.Remote:
 			case text == "":
 				why := cmp.Or(c.Temperature.Why, words.RemoteUnread)

@@ -77,11 +77,11 @@ func (s *State) drawOne(frame cells.Area, key history.Key, title string, unit me
 	}
 	s.hist.Range(b, key, c.From, c.Step)
 	_, hi, _ := gauge.Span(b)
-	name, per := unit.Axis(max(hi, limit), s.scale())
+	name, per := unit.Axis(max(hi, limit))
 	c.Scale = chart.UpTo(limit/per, hi/per)
 	c.Scale.Top *= per
 	c.Limit = limit
-	c.Tick = func(v float64) string { return unit.Tick(v, per, s.scale()) }
+	c.Tick = func(v float64) string { return unit.Tick(v, per) }
 	c.Scale = chart.Legible(c.Scale, c.Tick)
 	c.Draw(room)
 	x := frame.Put(1, 0, " "+title+" "+name+" ", cells.Text)

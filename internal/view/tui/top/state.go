@@ -263,14 +263,6 @@ func (s *State) showMessage(style cells.Style, format string, args ...any) {
 	s.flash = flash{fmt.Sprintf(format, args...), style}
 }
 
-// scale is the temperature scale chosen.
-func (s *State) scale() words.Scale {
-	if s.cfg.Display.Temperature == "fahrenheit" {
-		return words.Fahrenheit
-	}
-	return words.Celsius
-}
-
 // noKill is why nothing can be signalled; empty: it can.
 func (s *State) noKill() string {
 	if s.cfg.Top.ReadOnly {
