@@ -25,7 +25,7 @@ type Doubt struct {
 	Detail  string // what the system said, raw
 }
 
-// DoubtKind is the kind of a doubt. The list below is all there is.
+// DoubtKind is the kind of a doubt. DoubtKinds has a row for each.
 type DoubtKind string
 
 // Doubts about the figures of one process.
@@ -203,27 +203,6 @@ const (
 	// OwnersUnseen: not all of its processes can be seen from here.
 	OwnersUnseen DoubtKind = "owners_unseen"
 )
-
-// Bound is what the doubt leaves of a figure that would be exact without it. A kind
-// that is not listed leaves it as it is.
-func (k DoubtKind) Bound() Bound {
-	switch k {
-	case OtherThreads, GraphCapture, SlotMaybeAdopted, OwnerGuessed, ReportRejected, RequestUnknown, EventsLost,
-		TooFast, OpenUnproven, SlotsChanging:
-		return Unsure
-	case RecordsErased, SlotsFull, FigureImpossible, ReportLate, ReportOverLimit, NoticedLate, ChipUnknown, NotBelieved,
-		ProcessDenied, ProcessUnreadable, RegionUnreachable, OldRelease, TrackingDisabled, ShutOut, LayoutMismatch,
-		NotAttached, NothingKnown, OtherChipsOnly, AllocatorUnknown, TooManyBlocks, LibraryUnwatched, LibraryUnseen,
-		SlotUnseen, SlotUnproven, SlotUndecided, SlotsOverflowed, RegionDenied, RegionUnreadable, LayoutUnknown,
-		RegionMisnamed, UsersHidden, UsersUnknown, ChipAmbiguous, Unaccounted, ShmUnreadable:
-		return AtLeast
-	}
-	return Exact
-}
-
-// Quiet reports whether a doubt holds for every program of a release, so that
-// its mark says enough and one sentence for the host is plenty.
-func (k DoubtKind) Quiet() bool { return k == OtherThreads || k == GraphCapture }
 
 // Equal reports whether two doubts are the same.
 func (d Doubt) Equal(e Doubt) bool {

@@ -1,14 +1,15 @@
-package model
+package model_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
-	"regexp"
-	"slices"
 	"strconv"
 	"testing"
+
+	"github.com/ttmon/ttmon/internal/golden"
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // The list of kinds has every constant of doubt.go.
@@ -17,7 +18,7 @@ func TestDoubtKindsIsWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var declared []DoubtKind
+	var declared []model.DoubtKind
 	ast.Inspect(file, func(n ast.Node) bool {
 		v, ok := n.(*ast.ValueSpec)
 		if !ok {
@@ -28,36 +29,39 @@ func TestDoubtKindsIsWhole(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			declared = append(declared, DoubtKind(word))
+			declared = append(declared, model.DoubtKind(word))
 		}
 		return true
 	})
 	if len(declared) == 0 {
 		t.Fatal("doubt.go declares no kind")
 	}
-	if !slices.Equal(declared, DoubtKinds()) {
-		t.Errorf("doubt.go declares\n%v\nDoubtKinds lists\n%v", declared, DoubtKinds())
+	for _, k := range declared {
+		if k.Row().When == "" {
+			t.Errorf("%s has no row", k)
+		}
+	}
+	if len(declared) != len(model.DoubtKinds) {
+		t.Errorf("%d kinds are declared, and there are %d rows", len(declared), len(model.DoubtKinds))
 	}
 }
 
-// docs/memory.md has a row for every kind, with its mark, and for no other.
+// docs/memory.md has the tables.
 func TestDoubtKindsAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../docs/memory.md")
-	if err != nil {
-		t.Fatal(err)
+	marks := map[model.Bound]string{model.Exact: "–", model.AtLeast: "≥", model.Unsure: "~"}
+	tables := map[model.DoubtSubject]string{}
+	for _, k := range model.DoubtKinds {
+		tables[k.Subject] += fmt.Sprintf("| `%s` | %s | %s |\n", k.Kind, marks[k.Bound], k.When)
 	}
-	marks := map[Bound]string{Exact: "–", AtLeast: "≥", Unsure: "~"}
-	documented := map[DoubtKind]string{}
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([–≥~]) \\| .+ \\|$").FindAllStringSubmatch(string(page), -1) {
-		documented[DoubtKind(m[1])] = m[2]
-	}
-	for _, k := range DoubtKinds() {
-		if documented[k] != marks[k.Bound()] {
-			t.Errorf("%s: the page has %q, want %q", k, documented[k], marks[k.Bound()])
-		}
-		delete(documented, k)
-	}
-	for k := range documented {
-		t.Errorf("%s is no kind", k)
+	for subject, head := range map[model.DoubtSubject]string{
+		model.DoubtsFigures: "Of one process",
+		model.DoubtsProcess: "Of a process that is in no figure",
+		model.DoubtsChip:    "Of a chip or device",
+		model.DoubtsOpeners: "How a process has a device open",
+		model.DoubtsRemoval: "Why a region with bytes of the dead stays",
+	} {
+		t.Run(head, func(t *testing.T) {
+			golden.CheckTable(t, "../../docs/memory.md", "| "+head+" | mark | |\n|---|---|---|\n"+tables[subject])
+		})
 	}
 }

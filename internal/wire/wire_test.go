@@ -265,7 +265,8 @@ func TestDecodeOfNewerAndOlder(t *testing.T) {
 // Every kind and every datum of a doubt travels.
 func TestEveryDoubtTravels(t *testing.T) {
 	s := sample.One()
-	for _, k := range model.DoubtKinds() {
+	for _, row := range model.DoubtKinds {
+		k := row.Kind
 		s.Devices[0].Doubts = append(s.Devices[0].Doubts, model.Doubt{Kind: k}, model.Doubt{
 			Kind: k, PID: 1, PIDs: []int{2, 3}, SlotPID: 4, UID: 5, Chip: 1<<63 + 6, Devices: []int{0, 7}, Region: "r", Release: "0.81.1",
 			Name: "n", Version: 8, Count: 9, Source: model.FromShm, Basis: model.ByTray, Detail: "d",

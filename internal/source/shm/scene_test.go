@@ -221,7 +221,7 @@ func doubtsOf(reg *Region) (kinds []model.DoubtKind) {
 		all = append(slices.Clip(all), u.Doubts...)
 	}
 	for _, d := range all {
-		if !d.Kind.Quiet() && !slices.Contains(kinds, d.Kind) {
+		if !d.Kind.Row().Quiet && !slices.Contains(kinds, d.Kind) {
 			kinds = append(kinds, d.Kind)
 		}
 	}

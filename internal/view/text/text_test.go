@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -187,8 +188,8 @@ const evil = "\x1b]0;x\a\u202e\xff\r\n"
 // text in every place that can have some.
 func hostileDoubts() []model.Doubt {
 	var list []model.Doubt
-	for _, k := range append(model.DoubtKinds(), evil) {
-		list = append(list, model.Doubt{Kind: k, Region: evil, Release: evil, Name: evil, Source: evil, Basis: evil, Detail: evil})
+	for _, k := range append(slices.Clone(model.DoubtKinds), model.DoubtRow{Kind: evil}) {
+		list = append(list, model.Doubt{Kind: k.Kind, Region: evil, Release: evil, Name: evil, Source: evil, Basis: evil, Detail: evil})
 	}
 	return list
 }

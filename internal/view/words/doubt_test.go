@@ -13,7 +13,8 @@ import (
 func TestEveryDoubtHasASentence(t *testing.T) {
 	const detail = "what a kind without a sentence would say"
 	seen := map[string]model.DoubtKind{}
-	for _, k := range model.DoubtKinds() {
+	for _, row := range model.DoubtKinds {
+		k := row.Kind
 		bare, full := words.Doubt(model.Doubt{Kind: k}), words.Doubt(whole(k))
 		if bare == "" || full == "" || words.Doubt(model.Doubt{Kind: k, Detail: detail}) == detail {
 			t.Errorf("%s has no sentence: %q", k, full)

@@ -8,14 +8,6 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// worthSaying are the kinds that change no figure and are shown all the same:
-// who uses a device is not wholly known.
-var worthSaying = map[model.DoubtKind]bool{
-	model.UsersHidden: true, model.UsersUnknown: true, model.OpenerExited: true, model.OpenerHandedOn: true,
-	model.ProcessesHidden: true, model.ProcessesDenied: true, model.ProcessesGuarded: true, model.ProcessesSkipped: true,
-	model.NumberUnknown: true, model.SourcesDisagree: true,
-}
-
 // group is what is said once about all whom it is true of.
 type group struct {
 	kind     model.DoubtKind
@@ -93,10 +85,10 @@ func (g *gathering) add(l *list, device int, p *model.Process, doubts []model.Do
 	for i := range doubts {
 		d := &doubts[i]
 		switch {
-		case d.Kind.Quiet():
+		case d.Kind.Row().Quiet:
 		case d.Kind == model.ChipAmbiguous && l.unmatched(d.Chip):
 			// said of the chip
-		case d.Kind.Bound() != model.Exact || worthSaying[d.Kind] || isNew(d):
+		case d.Kind.Bound() != model.Exact || d.Kind.Row().Shown || isNew(d):
 			g.put(l, device, p, d)
 		}
 	}
@@ -106,7 +98,7 @@ func (g *gathering) add(l *list, device int, p *model.Process, doubts []model.Do
 func (g *gathering) note(doubts []model.Doubt) {
 	for i := range doubts {
 		d := &doubts[i]
-		if !d.Kind.Quiet() {
+		if !d.Kind.Row().Quiet {
 			continue
 		}
 		g.quiet = appendNew(g.quiet, d.Kind)
