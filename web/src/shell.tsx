@@ -12,6 +12,7 @@ import { RunsPage } from "./runs";
 import { Search } from "./search";
 import { TimeBar } from "./timebar";
 import { TopologyPage } from "./topology";
+import { sessionOf, signOut } from "./api";
 import { A, health } from "./parts";
 import type { Trouble as T } from "./types";
 import { go, setQuery, useRoute } from "./route";
@@ -144,6 +145,11 @@ function Head(p: { s: State; search: { current: HTMLInputElement | null }; help:
         <div class="controls">
           <Search s={p.s} box={p.search} />
           <Themes />
+          {sessionOf() && (
+            <button class="signout" onClick={() => void signOut()} title={p.s.me?.user ? "signed in as " + p.s.me.user : "signed in"}>
+              Sign out
+            </button>
+          )}
           <button onClick={p.help} aria-label="Keys" title="keys">
             ?
           </button>

@@ -211,6 +211,11 @@ func TestViewers(t *testing.T) {
 	}
 	b.visit(n.url + "/processes")
 	b.says("You see what root sees") // the session lasts
+	session := eval[string](b, `sessionStorage.getItem("ttmon-session")`)
+	eval[bool](b, `(document.querySelector("button.signout").click(), true)`)
+	b.says("You see what any user of this host sees")
+	b.until("there is nothing to sign out of", `document.querySelector("button.signout") === null`)
+	b.until("ttmond has forgotten the session", fmt.Sprintf(`fetch("/api/v1/me", {headers: {"X-Ttmon-Session": %q}}).then(r => r.json()).then(me => me.sees === "public")`, session))
 	for _, host := range []string{"evil.example", "evil.example:80", "127.0.0.1.evil.example"} {
 		r, err := http.NewRequest(http.MethodGet, n.url+"/api/v1/snapshot", nil)
 		if err != nil {
