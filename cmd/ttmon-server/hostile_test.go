@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/hermetic"
 )
 
@@ -21,7 +23,7 @@ const attackVar = "TTMON_SERVER_ATTACK"
 
 func init() {
 	attack := map[string]func(place) error{
-		"queries": attackQueries, "half-open": attackHalfOpen, "reporter": report, "ask": callOnce, "streams": attackStreams,
+		"queries": attackQueries, "half-open": attackHalfOpen, "reporter": report, "ask": callOnce, "streams": attackStreams, "viewers": attackViewers,
 	}[os.Getenv(attackVar)]
 	if attack == nil {
 		return
@@ -222,5 +224,88 @@ func TestHostileQueries(t *testing.T) {
 	}
 	if i.ended() || h.ttmond.ended() {
 		t.Error("one of the two has ended")
+	}
+}
+
+// attackViewers: clients over TCP without a name, each of which keeps a connection
+// busy: with a stream that it reads, and with calls that cost, or that ttmond answers.
+func attackViewers(p place) error {
+	for k := range 600 {
+		path := []string{"/api/v1/watch", "/api/v1/processes", "/api/v1/said", "/api/v1/topology"}[k%4]
+		go func() {
+			for {
+				if r, err := http.Get("http://" + p.http + path); err == nil {
+					_, _ = io.Copy(io.Discard, r.Body)
+					r.Body.Close()
+				}
+				time.Sleep(time.Millisecond) // a refusal comes at once
+			}
+		}()
+	}
+	time.Sleep(time.Second) // of attack
+	ready()
+	time.Sleep(time.Hour)
+	return nil
+}
+
+// TestHostileViewers: clients without a name that use all the connections they can keep
+// neither root, signed in on the page, from its answers nor Prometheus from scraping.
+func TestHostileViewers(t *testing.T) {
+	hermetic.Long(t)
+	if os.Geteuid() != 0 {
+		t.Skip("attackers are other users: that takes root")
+	}
+	h := newHost(t)
+	h.simulate("n300,p150a")
+	address := freePort(t)
+	i := h.start("--listen", address)
+	h.await("HTTP", func() bool { return strings.Contains(i.log.String(), "serving HTTP") })
+	ticket := tree(t, h.api, "/v1/version") // ttmond answers
+	_, body := call(t, h.api, http.MethodPost, "/v1/ticket", nil, nil)
+	if err := json.Unmarshal(body, &ticket); err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.Post("http://"+address+"/api/v1/session", "application/json", strings.NewReader(fmt.Sprintf(`{"ticket":%q}`, ticket["ticket"])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var given struct{ Session string }
+	err = json.NewDecoder(r.Body).Decode(&given)
+	if r.Body.Close(); err != nil || given.Session == "" {
+		t.Fatalf("a session: %v", err)
+	}
+	h.play(h.player(60003, "viewers", h.server, address, ""))
+	h.await("a client without a name is refused", func() bool {
+		r, err := http.Get("http://" + address + "/api/v1/processes")
+		if err != nil {
+			return false
+		}
+		r.Body.Close()
+		return r.StatusCode == http.StatusTooManyRequests || r.StatusCode == http.StatusServiceUnavailable
+	})
+	answers, scrapes := map[string]int{}, 0
+	root := &http.Client{Timeout: time.Minute}
+	for k := range 30 {
+		q, _ := http.NewRequest(http.MethodGet, "http://"+address+[]string{"/api/v1/snapshot", "/api/v1/processes", "/api/v1/health"}[k%3], nil)
+		q.Header.Set(api.SessionHeader, given.Session)
+		r, err := root.Do(q)
+		for again := 0; err != nil && again < 5; again++ { // a connection may be evicted, and a browser makes another
+			r, err = root.Do(q)
+		}
+		if err != nil {
+			answers[err.Error()]++
+			continue
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		r.Body.Close()
+		answers[r.Status]++
+	}
+	for range 14 {
+		if page, err := scrape("http://" + address + "/metrics"); err == nil && strings.Contains(page, "tenstorrent_up") {
+			scrapes++
+		}
+	}
+	if answers["200 OK"] != 30 || scrapes != 14 {
+		t.Errorf("root's answers: %v of 30; %d of 14 scrapes", answers, scrapes)
 	}
 }
