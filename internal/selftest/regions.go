@@ -155,7 +155,7 @@ func compareSlot(first, second slot, pool model.Pool, u *model.DeviceUse, shown 
 	case !known:
 		out.Verdict, out.Note = report.Unknown, "ttmon does not believe the region: "+string(figure.Status())
 	case u.Source == model.FromShm && (within || bound != model.Exact):
-		out.Verdict, out.Note = report.Unknown, "ttmon's figure is from this region itself, which any program could have written: ttmond with probe, or ttmon run, is a second witness"
+		out.Verdict, out.Note = report.Unknown, "ttmon's figure is from this region itself, which any program could have written: ttmond with uprobes, or ttmon run, is a second witness"
 	case within && bound == model.Exact:
 	case within:
 		out.Verdict, out.Note = report.Bounded, "marked by ttmon"
