@@ -111,25 +111,16 @@ func better(a, b model.JobSource) model.JobSource {
 	return b
 }
 
-// spend adds the energy of a run. Runs that share a device have its energy twice:
-// the sum is doubtful then.
+// spend adds the energy of a run. Runs that share a device have its energy twice.
 func (j *Job) spend(r *runs.Run) {
-	joules, whole, known := r.Energy()
+	joules, known := r.Energy()
 	if !known {
 		return
 	}
-	bound := model.Exact
-	switch {
-	case r.Shared() > 0:
-		bound = model.Unsure
-	case !whole:
-		bound = model.AtLeast
-	}
 	if j.Energy == nil {
-		j.Energy = &Energy{Bound: model.Exact.String()}
+		j.Energy = &Energy{Bound: model.Unsure.String()}
 	}
 	j.Energy.Joules += joules
-	j.Energy.Bound = max(model.ParseBound(j.Energy.Bound), bound).String()
 }
 
 // use notes the most that a run held of a device.

@@ -41,7 +41,7 @@ func TestJobOfRuns(t *testing.T) {
 	if !j.Start.Equal(second.Start) || !j.Last.Equal(day.Add(time.Hour)) {
 		t.Errorf("from %v to %v", j.Start, j.Last)
 	}
-	if diff := cmp.Diff(&Energy{7200, "exact"}, j.Energy); diff != "" {
+	if diff := cmp.Diff(&Energy{7200, "unsure"}, j.Energy); diff != "" {
 		t.Error(diff)
 	}
 	want := []Device{

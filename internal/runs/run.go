@@ -392,21 +392,16 @@ func (r *Run) Took() time.Duration {
 	return max(end.Sub(r.Start), 0)
 }
 
-// Energy is what its devices took while it had them open, in joules. whole is
-// false where power was not known for all of that time; known is false where it
-// never was.
-func (r *Run) Energy() (joules float64, whole, known bool) {
-	whole = true
+// Energy is what its devices took while it had them open, in joules; known is false
+// where no power was. It is made of means, and as unsure as they are: samples of a
+// part of the time, in which others may have used the devices, too.
+func (r *Run) Energy() (joules float64, known bool) {
 	for i := range r.Devices {
-		d := &r.Devices[i]
-		if d.Power == nil || d.Power.Seconds == 0 {
-			whole = whole && d.Index < 0
-			continue
+		if d := &r.Devices[i]; d.Power != nil && d.Power.Seconds > 0 {
+			joules, known = joules+d.Energy, true
 		}
-		joules, known = joules+d.Energy, true
-		whole = whole && d.Power.Seconds >= d.Open-1
 	}
-	return joules, whole && r.Unseen == 0, known
+	return joules, known
 }
 
 // Shared is for how many seconds a device of the run was open to another run,

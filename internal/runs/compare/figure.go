@@ -92,15 +92,8 @@ func figuresOf(r *runs.Run) *table {
 	}
 	t.add("duration", whole, Seconds, r.Took().Seconds(), took)
 	t.pools(whole, r.Pools)
-	if j, all, known := r.Energy(); known {
-		bound := model.Exact
-		switch {
-		case r.Shared() > 0:
-			bound = model.Unsure
-		case !all:
-			bound = model.AtLeast
-		}
-		t.add("energy", whole, Joules, j, bound)
+	if j, known := r.Energy(); known {
+		t.add("energy", whole, Joules, j, model.Unsure)
 	}
 	if b, known := r.Busy(); known {
 		t.add("busy", whole, Ratio, b.Ratio, b.Bound)
@@ -163,7 +156,7 @@ func (t *table) device(d *runs.Device, observed model.Bound) {
 	}
 	mean("activity", Ratio, d.Activity)
 	if d.Power != nil && d.Power.Seconds > 0 {
-		t.add("energy", d.Index, Joules, d.Energy, observed)
+		t.add("energy", d.Index, Joules, d.Energy, model.Unsure)
 	}
 	t.add("throttled", d.Index, Seconds, d.Trouble[model.ConditionThrottled], observed)
 	t.add("resets", d.Index, Count, float64(d.Resets), observed)

@@ -83,7 +83,7 @@ func FormatDevice(d *runs.Device) *runs.FormattedDevice {
 		Hottest: most(d.Temperature, form(metric.Celsius)), Clock: mean(d.Clock, form(metric.Megahertz)), Activity: mean(d.Activity, form(metric.Estimate)), Busy: DeviceBusy(d), To: missing, From: missing, Trouble: Trouble(d),
 	}
 	if d.Power != nil && d.Power.Seconds > 0 {
-		x.Energy = Joules(d.Energy)
+		x.Energy = words.Mark(model.Unsure) + Joules(d.Energy)
 	}
 	if p := d.PCIe; p != nil && d.Open > 0 { // of one snapshot no traffic is known
 		bound := model.ParseBound(p.Bound)

@@ -209,19 +209,13 @@ func Devices(r *runs.Run) string {
 	return words.Ranges(slices.Compact(list))
 }
 
-// Energy says what the devices of a run took while it ran. It is doubtful where
-// others used them, too, and at least this where power was not always known.
+// Energy says what the devices of a run took while it ran.
 func Energy(r *runs.Run) string {
-	joules, whole, known := r.Energy()
-	switch {
-	case !known:
+	joules, known := r.Energy()
+	if !known {
 		return words.Missing(model.Absent)
-	case r.Shared() > 0:
-		return words.Mark(model.Unsure) + Joules(joules)
-	case !whole:
-		return words.Mark(model.AtLeast) + Joules(joules)
 	}
-	return Joules(joules)
+	return words.Mark(model.Unsure) + Joules(joules)
 }
 
 // Joules says an energy, in watt-hours.

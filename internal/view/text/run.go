@@ -60,7 +60,7 @@ func span(s float64) time.Duration { return time.Duration(s * float64(time.Secon
 
 // runEnergy says what the devices took, and what that stands for.
 func runEnergy(r *runs.Run) string {
-	if _, _, known := r.Energy(); !known {
+	if _, known := r.Energy(); !known {
 		return ""
 	}
 	text := runwords.Energy(r) + " of its devices"
