@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/fleet/sums"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/event"
 	"github.com/ttmon/ttmon/internal/view/pagejson"
@@ -116,8 +117,8 @@ func agreeProcesses(t *testing.T, s *model.Snapshot) {
 }
 
 // fleetHost is a host as an engine would aggregate its series.
-func fleetHost(name string, s *model.Snapshot) text.FleetHost {
-	h := text.NewFleetHost(name)
+func fleetHost(name string, s *model.Snapshot) sums.Host {
+	h := sums.NewHost(name)
 	w := prom.NewWalker(prom.Options{})
 	w.Observe(s)
 	w.Walk(s, &prom.Self{}, func(f *prom.Family, labels prom.Labels, v float64) {
@@ -133,7 +134,7 @@ func fleetHost(name string, s *model.Snapshot) text.FleetHost {
 // state that its own host has it in, puts the worst host first, and says the worst
 // in its first line.
 func TestFleetAgrees(t *testing.T) {
-	var f text.Fleet
+	var f sums.Fleet
 	want := assess.Tally{}
 	for name, s := range troubled() {
 		f.Hosts = append(f.Hosts, fleetHost(name, s))
@@ -141,7 +142,7 @@ func TestFleetAgrees(t *testing.T) {
 			want[n.Kind] += n.N
 		}
 	}
-	text.SortFleet(f.Hosts)
+	sums.Sort(f.Hosts)
 	for i := range f.Hosts[1:] {
 		if a, b := &f.Hosts[i], &f.Hosts[i+1]; a.Chips.Compare(b.Chips) > 0 {
 			t.Errorf("%s stands before %s", a.Name, b.Name)

@@ -16,7 +16,6 @@ import (
 	"github.com/ttmon/ttmon/internal/fleet/sums"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -140,7 +139,7 @@ func (a *Querier) Fleet(m metric.Column[*model.Device], now time.Time) (*Answer,
 	if err != nil {
 		return nil, err
 	}
-	text.SortFleet(all.Hosts)
+	sums.Sort(all.Hosts)
 	total := all.Total()
 	out := &Answer{
 		Schema: "ttmon.fleet/2", Time: now.UTC(), Label: a.Query.Label(), Recorded: all.Recorded, Metric: m.Name, Unit: m.Unit,
@@ -172,7 +171,7 @@ func (a *Querier) Fleet(m metric.Column[*model.Device], now time.Time) (*Answer,
 	return out, nil
 }
 
-func figures(h *text.FleetHost) Figures {
+func figures(h *sums.Host) Figures {
 	return Figures{
 		Devices: h.Chips.Count(), Hottest: known(h.Temperature), Power: known(h.Power), PowerBound: h.PowerBound,
 		Busy: known(h.Busy), BusyBound: h.BusyBound, Used: known(h.Used), UsedBound: h.Bound, Size: known(h.Size),

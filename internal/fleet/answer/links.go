@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/fleet/sums"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -63,7 +63,7 @@ func (a *Querier) Links(host string, now time.Time) (*Links, error) {
 	return out, nil
 }
 
-func linksOf(f *text.FleetLinks, now time.Time) *Links {
+func linksOf(f *sums.HostLinks, now time.Time) *Links {
 	if f == nil {
 		return nil
 	}

@@ -22,7 +22,6 @@ import (
 	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/prom"
-	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
 )
 
@@ -150,7 +149,7 @@ func TestRecordedSumsAreTheSums(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(a, b, cmpopts.EquateNaNs(), cmpopts.IgnoreFields(text.Fleet{}, "Recorded")); diff != "" {
+			if diff := cmp.Diff(a, b, cmpopts.EquateNaNs(), cmpopts.IgnoreFields(sums.Fleet{}, "Recorded")); diff != "" {
 				t.Errorf("recorded (-) and %s (+):\n%s", name, diff)
 			}
 			for _, s := range sums.All() {

@@ -11,7 +11,6 @@ import (
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/fleet/sums"
 	"github.com/ttmon/ttmon/internal/metric"
-	"github.com/ttmon/ttmon/internal/view/text"
 )
 
 const (
@@ -65,8 +64,8 @@ type linkEnds map[portKey]linkEnd
 
 // Links asks for the links between hosts that are down, and judges them; and for all
 // others, where there are not too many, or of one host.
-func (q *Query) Links(host string) (*text.FleetLinks, error) {
-	out := &text.FleetLinks{}
+func (q *Query) Links(host string) (*sums.HostLinks, error) {
+	out := &sums.HostLinks{}
 	all := 0
 	err := q.Sum(sums.Links(), func(l map[string]string, v float64) {
 		all += int(v)
@@ -89,16 +88,16 @@ func (q *Query) Links(host string) (*text.FleetLinks, error) {
 
 // linksDown asks for the links that are down alone. Without any end there is nothing
 // to ask.
-func (q *Query) linksDown(ends int) (*text.FleetLinks, error) {
+func (q *Query) linksDown(ends int) (*sums.HostLinks, error) {
 	if ends == 0 {
 		return nil, nil
 	}
-	out := &text.FleetLinks{Ends: ends}
+	out := &sums.HostLinks{Ends: ends}
 	return out, q.judgeLinks(out, "")
 }
 
 // judgeLinks asks for both ends of links, and judges them.
-func (q *Query) judgeLinks(out *text.FleetLinks, host string) error {
+func (q *Query) judgeLinks(out *sums.HostLinks, host string) error {
 	ends, err := q.ends(host, out.Complete)
 	if err != nil {
 		return err

@@ -15,7 +15,6 @@ import (
 	"github.com/ttmon/ttmon/internal/fleet/sums"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/prom"
-	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
 )
 
@@ -106,7 +105,7 @@ func TestLinks(t *testing.T) {
 			t.Parallel()
 			hosts := ring(t, 4)
 			q := meshEngine(t, hosts, recorded)
-			links := func(host string) *text.FleetLinks {
+			links := func(host string) *sums.HostLinks {
 				q.from = nil
 				l, err := q.Links(host)
 				if err != nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/fleet/sums"
 	"github.com/ttmon/ttmon/internal/view/text"
 )
 
@@ -47,7 +48,7 @@ func (p Page) Append(ctx context.Context, dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	text.SortFleet(all.Hosts)
+	sums.Sort(all.Hosts)
 	rows := p.Rows(len(all.Alerts))
 	if err := q.Cells(all.Hosts[:min(rows, len(all.Hosts))]); err != nil {
 		return dst, err
@@ -56,15 +57,15 @@ func (p Page) Append(ctx context.Context, dst []byte) ([]byte, error) {
 }
 
 // Chips are the chips of some hosts, by the name of the host.
-func (q *Query) Chips(names []string) (map[string][]text.FleetChip, error) {
-	hosts := make([]text.FleetHost, len(names))
+func (q *Query) Chips(names []string) (map[string][]sums.Chip, error) {
+	hosts := make([]sums.Host, len(names))
 	for i, name := range names {
 		hosts[i].Name = name
 	}
 	if err := q.Cells(hosts); err != nil {
 		return nil, err
 	}
-	chips := map[string][]text.FleetChip{}
+	chips := map[string][]sums.Chip{}
 	for i := range hosts {
 		chips[hosts[i].Name] = hosts[i].States
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/ttmon/ttmon/internal/fleet/sums"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -103,12 +102,12 @@ func (q *Query) source() (sums.Source, error) {
 }
 
 // Fleet asks for one line a host: the engine adds up, or has done so.
-func (q *Query) Fleet() (*text.Fleet, error) {
+func (q *Query) Fleet() (*sums.Fleet, error) {
 	from, err := q.source()
 	if err != nil {
 		return nil, err
 	}
-	a := &answers{label: q.label, from: from, hosts: map[string]*line{}, alerts: map[string]*text.FleetAlert{}}
+	a := &answers{label: q.label, from: from, hosts: map[string]*line{}, alerts: map[string]*sums.Alert{}}
 	questions := a.questions()
 	replies, err := q.all(len(questions), func(i int) string { return questions[i].expr })
 	if err != nil {
@@ -125,14 +124,14 @@ func (q *Query) Fleet() (*text.Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &text.Fleet{Links: links, Simulated: a.simulated, Alerts: sortedAlerts(a.alerts), Recorded: from != sums.Devices}
+	f := &sums.Fleet{Links: links, Simulated: a.simulated, Alerts: sortedAlerts(a.alerts), Recorded: from != sums.Devices}
 	for _, h := range a.hosts {
 		f.Hosts = append(f.Hosts, h.host())
 	}
 	for i := range f.Hosts {
 		f.Hosts[i].Suspect = links.Suspect(f.Hosts[i].Name)
 	}
-	slices.SortFunc(f.Hosts, func(a, b text.FleetHost) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(f.Hosts, func(a, b sums.Host) int { return strings.Compare(a.Name, b.Name) })
 	return f, nil
 }
 
@@ -156,20 +155,20 @@ type answers struct {
 	label     string // that distinguishes hosts
 	from      sums.Source
 	hosts     map[string]*line
-	alerts    map[string]*text.FleetAlert
+	alerts    map[string]*sums.Alert
 	simulated int
 	linkEnds  int
 }
 
 // line is a host, and of how many of its devices each sum is.
 type line struct {
-	text.FleetHost
+	sums.Host
 	devices, power, used, busy int
 }
 
 // host marks the sums that devices are missing in.
-func (l *line) host() text.FleetHost {
-	h := l.FleetHost
+func (l *line) host() sums.Host {
+	h := l.Host
 	n := max(l.devices, h.Chips.Count())
 	if l.power < n {
 		h.PowerBound = model.AtLeast
@@ -217,7 +216,7 @@ func (a *answers) questions() []question {
 func (a *answers) host(labels map[string]string) *line {
 	name := labels[a.label]
 	if a.hosts[name] == nil {
-		a.hosts[name] = &line{FleetHost: text.NewFleetHost(name)}
+		a.hosts[name] = &line{Host: sums.NewHost(name)}
 	}
 	return a.hosts[name]
 }
@@ -231,7 +230,7 @@ func (a *answers) alert(labels map[string]string, n int) {
 	a.host(labels).Alerts += n
 	key := labels["alertname"] + "\x00" + labels["severity"]
 	if a.alerts[key] == nil {
-		a.alerts[key] = &text.FleetAlert{Name: labels["alertname"], Severity: labels["severity"], PerHost: map[string]int{}}
+		a.alerts[key] = &sums.Alert{Name: labels["alertname"], Severity: labels["severity"], PerHost: map[string]int{}}
 	}
 	x := a.alerts[key]
 	x.Count += n
@@ -267,20 +266,20 @@ func worse(is model.ConditionKind, labels map[string]string) model.ConditionKind
 }
 
 // sortedAlerts lists alerts, the most severe first.
-func sortedAlerts(alerts map[string]*text.FleetAlert) (list []text.FleetAlert) {
+func sortedAlerts(alerts map[string]*sums.Alert) (list []sums.Alert) {
 	for _, a := range alerts {
 		slices.Sort(a.Hosts)
 		list = append(list, *a)
 	}
-	slices.SortFunc(list, func(a, b text.FleetAlert) int {
+	slices.SortFunc(list, func(a, b sums.Alert) int {
 		return cmp.Or(cmp.Compare(words.AlertLevel(b.Severity), words.AlertLevel(a.Severity)), strings.Compare(a.Name, b.Name))
 	})
 	return list
 }
 
 // Cells asks for the chips of the hosts that are shown, one by one.
-func (q *Query) Cells(hosts []text.FleetHost) error {
-	at := map[string]*text.FleetHost{}
+func (q *Query) Cells(hosts []sums.Host) error {
+	at := map[string]*sums.Host{}
 	var names []string
 	for i := range hosts {
 		if h := &hosts[i]; h.Name != "" {
@@ -297,14 +296,14 @@ func (q *Query) Cells(hosts []text.FleetHost) error {
 			return
 		}
 		n, _ := strconv.Atoi(l["device"])
-		i := slices.IndexFunc(h.States, func(c text.FleetChip) bool { return c.Device == n })
+		i := slices.IndexFunc(h.States, func(c sums.Chip) bool { return c.Device == n })
 		if i < 0 {
-			i, h.States = len(h.States), append(h.States, text.FleetChip{Device: n})
+			i, h.States = len(h.States), append(h.States, sums.Chip{Device: n})
 		}
 		h.States[i].State = worse(h.States[i].State, l)
 	})
 	for i := range hosts {
-		slices.SortFunc(hosts[i].States, func(a, b text.FleetChip) int { return a.Device - b.Device })
+		slices.SortFunc(hosts[i].States, func(a, b sums.Chip) int { return a.Device - b.Device })
 	}
 	return err
 }
@@ -338,31 +337,31 @@ func (q *Query) Values(m metric.Column[*model.Device], hosts []string, value, bo
 }
 
 // Host asks for one host, chip by chip.
-func (q *Query) Host(name string) (*text.FleetHost, error) {
+func (q *Query) Host(name string) (*sums.Host, error) {
 	only := q.label + "=" + strconv.Quote(name)
-	chips := map[string]*text.FleetChip{}
-	get := func(l map[string]string) *text.FleetChip {
+	chips := map[string]*sums.Chip{}
+	get := func(l map[string]string) *sums.Chip {
 		if chips[l["pci"]] == nil {
 			n, _ := strconv.Atoi(l["device"])
-			c := text.NewFleetChip(n)
+			c := sums.NewChip(n)
 			chips[l["pci"]] = &c
 		}
 		return chips[l["pci"]]
 	}
 	for _, ask := range []struct {
 		expr string
-		do   func(*text.FleetChip, map[string]string, float64)
+		do   func(*sums.Chip, map[string]string, float64)
 	}{
-		{conditionsOf(only), func(c *text.FleetChip, l map[string]string, _ float64) { c.State = worse(c.State, l) }},
-		{`tenstorrent_device_info{` + only + `}`, func(c *text.FleetChip, l map[string]string, _ float64) { c.Board = l["board"] }},
-		{`tenstorrent_asic_temperature_celsius{` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Temperature = v }},
-		{`tenstorrent_core_power_watts{` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Power = v }},
-		{`tenstorrent_clock_hertz{clock="ai",` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Clock = v / 1e6 }},
-		{`tenstorrent_busy_ratio{` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Busy = v }},
-		{`tenstorrent_busy_bound{` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.BusyBound = client.BoundOf(v) }},
-		{`tenstorrent_memory_used_bytes{pool="dram",` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Used = v }},
-		{`tenstorrent_memory_size_bytes{pool="dram",` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Size = v }},
-		{`tenstorrent_memory_used_bound{pool="dram",` + only + `}`, func(c *text.FleetChip, _ map[string]string, v float64) { c.Bound = client.BoundOf(v) }},
+		{conditionsOf(only), func(c *sums.Chip, l map[string]string, _ float64) { c.State = worse(c.State, l) }},
+		{`tenstorrent_device_info{` + only + `}`, func(c *sums.Chip, l map[string]string, _ float64) { c.Board = l["board"] }},
+		{`tenstorrent_asic_temperature_celsius{` + only + `}`, func(c *sums.Chip, _ map[string]string, v float64) { c.Temperature = v }},
+		{`tenstorrent_core_power_watts{` + only + `}`, func(c *sums.Chip, _ map[string]string, v float64) { c.Power = v }},
+		{`tenstorrent_clock_hertz{clock="ai",` + only + `}`, func(c *sums.Chip, _ map[string]string, v float64) { c.Clock = v / 1e6 }},
+		{`tenstorrent_busy_ratio{` + only + `}`, func(c *sums.Chip, _ map[string]string, v float64) { c.Busy = v }},
+		{`tenstorrent_busy_bound{` + only + `}`, func(c *sums.Chip, _ map[string]string, v float64) { c.BusyBound = client.BoundOf(v) }},
+		{`tenstorrent_memory_used_bytes{pool="dram",` + only + `}`, func(c *sums.Chip, _ map[string]string, v float64) { c.Used = v }},
+		{`tenstorrent_memory_size_bytes{pool="dram",` + only + `}`, func(c *sums.Chip, _ map[string]string, v float64) { c.Size = v }},
+		{`tenstorrent_memory_used_bound{pool="dram",` + only + `}`, func(c *sums.Chip, _ map[string]string, v float64) { c.Bound = client.BoundOf(v) }},
 	} {
 		if err := q.each(ask.expr, func(l map[string]string, v float64) { ask.do(get(l), l, v) }); err != nil {
 			return nil, err
@@ -371,13 +370,13 @@ func (q *Query) Host(name string) (*text.FleetHost, error) {
 	if len(chips) == 0 {
 		return nil, fmt.Errorf("no such host: %q; ttmon fleet lists them", name)
 	}
-	h := text.NewFleetHost(name)
+	h := sums.NewHost(name)
 	for _, c := range chips {
 		c.State = stateOf(string(c.State))
 		h.States = append(h.States, *c)
 		h.Chips[c.State]++
-		h.Power, h.Used, h.Size, h.Bound = text.Plus(h.Power, c.Power), text.Plus(h.Used, c.Used), text.Plus(h.Size, c.Size), max(h.Bound, c.Bound)
-		h.Busy, h.BusyBound = text.Plus(h.Busy, c.Busy), max(h.BusyBound, c.BusyBound)
+		h.Power, h.Used, h.Size, h.Bound = sums.Plus(h.Power, c.Power), sums.Plus(h.Used, c.Used), sums.Plus(h.Size, c.Size), max(h.Bound, c.Bound)
+		h.Busy, h.BusyBound = sums.Plus(h.Busy, c.Busy), max(h.BusyBound, c.BusyBound)
 		if math.IsNaN(c.Busy) {
 			h.BusyBound = max(h.BusyBound, model.AtLeast)
 		}
@@ -388,7 +387,7 @@ func (q *Query) Host(name string) (*text.FleetHost, error) {
 			h.Bound = max(h.Bound, model.AtLeast)
 		}
 	}
-	slices.SortFunc(h.States, func(a, b text.FleetChip) int { return a.Device - b.Device })
+	slices.SortFunc(h.States, func(a, b sums.Chip) int { return a.Device - b.Device })
 	h.ShareBusy()
 	links, err := q.Links(name)
 	if err != nil {

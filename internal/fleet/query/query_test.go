@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/fleet/sums"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/text"
 )
@@ -105,23 +106,23 @@ func TestFleetBusy(t *testing.T) {
 	}
 	got := map[string]string{}
 	for _, h := range f.Hosts {
-		got[h.Name] = text.FleetBusy(h.Busy, h.BusyBound)
+		got[h.Name] = sums.BusyText(h.Busy, h.BusyBound)
 	}
 	if got["half"] != "≥45 %" || got["none"] != "N/A" || got["whole"] != "75 %" {
 		t.Errorf("busy: %v", got)
 	}
 	total := f.Total()
-	if got := text.FleetBusy(total.Busy, total.BusyBound); got != "≥40 %" {
+	if got := sums.BusyText(total.Busy, total.BusyBound); got != "≥40 %" {
 		t.Errorf("all hosts are %s busy", got)
 	}
 	h, err := q.Host("half")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if one, two := text.FleetBusy(h.States[0].Busy, h.States[0].BusyBound), text.FleetBusy(h.States[1].Busy, h.States[1].BusyBound); one != "90 %" || two != "N/A" {
+	if one, two := sums.BusyText(h.States[0].Busy, h.States[0].BusyBound), sums.BusyText(h.States[1].Busy, h.States[1].BusyBound); one != "90 %" || two != "N/A" {
 		t.Errorf("devices are %s and %s busy", one, two)
 	}
-	if got := text.FleetBusy(h.Busy, h.BusyBound); got != "≥45 %" {
+	if got := sums.BusyText(h.Busy, h.BusyBound); got != "≥45 %" {
 		t.Errorf("the host alone is %s busy", got)
 	}
 }

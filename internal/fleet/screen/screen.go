@@ -8,7 +8,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/fleet/query"
-	"github.com/ttmon/ttmon/internal/view/text"
+	"github.com/ttmon/ttmon/internal/fleet/sums"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/fleet"
 )
@@ -24,19 +24,19 @@ func Do(engine *client.Prometheus, label string) func(context.Context, tui.Effec
 		q, err := query.New(ctx, engine, label)
 		switch e := e.(type) {
 		case fleet.FetchCells:
-			var chips map[string][]text.FleetChip
+			var chips map[string][]sums.Chip
 			if err == nil {
 				chips, err = q.Chips(e.Hosts)
 			}
 			return fleet.Cells{Chips: chips, Err: err}
 		case fleet.FetchHost:
-			var h *text.FleetHost
+			var h *sums.Host
 			if err == nil {
 				h, err = q.Host(e.Name)
 			}
 			return fleet.Host{Name: e.Name, Host: h, Err: err}
 		default:
-			var all *text.Fleet
+			var all *sums.Fleet
 			if err == nil {
 				all, err = q.Fleet()
 			}

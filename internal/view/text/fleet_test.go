@@ -9,27 +9,28 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/fleet/sums"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 func TestAppendFleet(t *testing.T) {
 	nan := math.NaN()
-	chips := func(states ...model.ConditionKind) (list []FleetChip) {
+	chips := func(states ...model.ConditionKind) (list []sums.Chip) {
 		for i, s := range states {
-			list = append(list, FleetChip{Device: i, State: s})
+			list = append(list, sums.Chip{Device: i, State: s})
 		}
 		return list
 	}
-	f := Fleet{
-		Hosts: []FleetHost{
+	f := sums.Fleet{
+		Hosts: []sums.Host{
 			{Name: "well", Chips: assess.Tally{model.ConditionOK: 2}, States: chips(model.ConditionOK, model.ConditionOK), Temperature: 40, Power: 100, Busy: 0.5, Used: 1 << 30, Size: 4 << 30},
 			{Name: "ill", Chips: assess.Tally{model.ConditionOK: 1, model.ConditionHung: 1}, States: chips(model.ConditionOK, model.ConditionHung), Temperature: nan, Power: nan, Busy: 0.255, BusyBound: model.AtLeast, Used: 1 << 30, Size: 4 << 30, Bound: model.AtLeast, Alerts: 1},
 			{Name: "hot", Chips: assess.Tally{model.ConditionOK: 32}, Temperature: 80, Power: 12000, Busy: nan, Used: nan, Size: nan},
 		},
-		Alerts: []FleetAlert{{Name: "ChipHung", Severity: "critical", Count: 1, Hosts: []string{"ill"}}},
+		Alerts: []sums.Alert{{Name: "ChipHung", Severity: "critical", Count: 1, Hosts: []string{"ill"}}},
 	}
-	SortFleet(f.Hosts)
+	sums.Sort(f.Hosts)
 	got := string(AppendFleet(nil, f, time.Now(), 2))
 	for _, want := range []string{
 		"3 hosts  36 devices  1 hung, 35 ok  hottest 80 °C  ≥12.1 kW  busy ≥4 %  DRAM ≥2.0/8.0 GiB\n",
@@ -68,16 +69,16 @@ func TestNoBadChipIsInvisible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, kind := rapid.IntRange(1, 200).Draw(t, "chips"), rapid.SampledFrom(bad).Draw(t, "state")
 		at := rapid.IntRange(0, n-1).Draw(t, "which")
-		h := NewFleetHost("a")
+		h := sums.NewHost("a")
 		for i := range n {
-			c := NewFleetChip(i)
+			c := sums.NewChip(i)
 			if c.State = model.ConditionOK; i == at {
 				c.State = kind
 			}
 			h.States = append(h.States, c)
 			h.Chips[c.State]++
 		}
-		out := string(AppendFleet(nil, Fleet{Hosts: []FleetHost{h}}, time.Now(), 5))
+		out := string(AppendFleet(nil, sums.Fleet{Hosts: []sums.Host{h}}, time.Now(), 5))
 		row := out[strings.Index(out, "\n  a "):]
 		if !strings.Contains(row, "1 "+words.Kind(kind)) {
 			t.Fatalf("one of %d chips is %s:\n%s", n, kind, out)

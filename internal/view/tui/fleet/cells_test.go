@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/fleet/sums"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -24,9 +24,9 @@ func TestNoBadChipIsInvisible(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		n, width := rapid.IntRange(1, 300).Draw(t, "chips"), rapid.IntRange(1, 40).Draw(t, "cells")
-		chips := make([]text.FleetChip, n)
+		chips := make([]sums.Chip, n)
 		for i := range chips {
-			chips[i] = text.FleetChip{Device: i, State: model.ConditionOK}
+			chips[i] = sums.Chip{Device: i, State: model.ConditionOK}
 		}
 		ill := rapid.SliceOfNDistinct(rapid.IntRange(0, n-1), 0, min(n, 5), rapid.ID[int]).Draw(t, "which")
 		for _, i := range ill {
@@ -35,7 +35,7 @@ func TestNoBadChipIsInvisible(t *testing.T) {
 		s := New(Options{})
 		s.chips["a"] = chips
 		g := cells.NewGrid(width, 1)
-		s.drawCells(g.Area(), &text.FleetHost{Name: "a"})
+		s.drawCells(g.Area(), &sums.Host{Name: "a"})
 		per := max((n+width-1)/width, 1)
 		well := []rune(words.StateMark(model.ConditionOK))[0]
 		for x := range (n + per - 1) / per {

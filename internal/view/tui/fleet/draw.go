@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/fleet/sums"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
@@ -29,7 +29,7 @@ const (
 )
 
 // alerts are those that there is room for.
-func (s *Screen) alerts() []text.FleetAlert {
+func (s *Screen) alerts() []sums.Alert {
 	if s.fleet == nil {
 		return nil
 	}
@@ -132,7 +132,7 @@ func (s *Screen) drawTitle(row cells.Area) {
 	for _, n := range total.Chips.Counts() {
 		x = left.Put(x, 0, fmt.Sprintf("%d %s", n.N, words.Kind(n.Kind)), cells.Of(n.Level)) + 2
 	}
-	for _, part := range []string{text.Celsius(total.Temperature), total.Watts(), "busy " + text.FleetBusy(total.Busy, total.BusyBound), "DRAM " + text.FleetMemory(total.Used, total.Size, total.Bound)} {
+	for _, part := range []string{sums.Celsius(total.Temperature), total.Watts(), "busy " + sums.BusyText(total.Busy, total.BusyBound), "DRAM " + sums.MemoryText(total.Used, total.Size, total.Bound)} {
 		if x+words.Width(part) > left.W {
 			return
 		}
@@ -140,7 +140,7 @@ func (s *Screen) drawTitle(row cells.Area) {
 	}
 }
 
-func drawAlert(row cells.Area, a *text.FleetAlert) {
+func drawAlert(row cells.Area, a *sums.Alert) {
 	style := cells.OfNote(words.AlertLevel(a.Severity))
 	x := row.Put(1, 0, words.Escape(a.Name), style) + 1
 	x = row.Put(x, 0, "×"+strconv.Itoa(a.Count), style) + 2
@@ -190,17 +190,17 @@ func (s *Screen) memoryWidth() int {
 	return memoryColumn
 }
 
-func (s *Screen) drawRow(row cells.Area, h *text.FleetHost, name int) {
+func (s *Screen) drawRow(row cells.Area, h *sums.Host, name int) {
 	style := cells.OfNote(h.Level())
 	row.Put(1, 0, words.Truncate(words.Escape(h.Name), name), style)
 	x := 1 + name + 1
 	s.drawCells(row.Sub(x, 0, s.cellWidth(), 1), h)
 	x += s.cellWidth() + degreeColumn
-	row.PutRight(x, 0, text.Celsius(h.Temperature), cells.Text)
+	row.PutRight(x, 0, sums.Celsius(h.Temperature), cells.Text)
 	x += powerColumn
 	row.PutRight(x, 0, h.Watts(), cells.Text)
 	x += busyColumn
-	row.PutRight(x, 0, text.FleetBusy(h.Busy, h.BusyBound), cells.Text)
+	row.PutRight(x, 0, sums.BusyText(h.Busy, h.BusyBound), cells.Text)
 	x += s.memoryWidth()
 	row.PutRight(x, 0, s.memory(h), cells.Text)
 	x += 2
@@ -214,9 +214,9 @@ func (s *Screen) drawRow(row cells.Area, h *text.FleetHost, name int) {
 	}
 }
 
-func (s *Screen) memory(h *text.FleetHost) string {
+func (s *Screen) memory(h *sums.Host) string {
 	if s.w >= wide {
-		return text.FleetMemory(h.Used, h.Size, h.Bound)
+		return sums.MemoryText(h.Used, h.Size, h.Bound)
 	}
 	if math.IsNaN(h.Used) || math.IsNaN(h.Size) || h.Size <= 0 {
 		return words.Nothing
@@ -226,7 +226,7 @@ func (s *Screen) memory(h *text.FleetHost) string {
 
 // drawCells draws a cell for each chip, or several chips in one where there
 // are more than cells: a cell then shows the worst of them.
-func (s *Screen) drawCells(row cells.Area, h *text.FleetHost) {
+func (s *Screen) drawCells(row cells.Area, h *sums.Host) {
 	list, known := s.chips[h.Name]
 	if !known {
 		row.Put(0, 0, words.Count(h.Chips.Count(), "device"), cells.Faint)
@@ -234,7 +234,7 @@ func (s *Screen) drawCells(row cells.Area, h *text.FleetHost) {
 	}
 	per := (len(list) + row.W - 1) / row.W
 	for i := 0; i < len(list); i += max(per, 1) {
-		worst := slices.MinFunc(list[i:min(i+max(per, 1), len(list))], func(a, b text.FleetChip) int { return assess.CompareKinds(a.State, b.State) }).State
+		worst := slices.MinFunc(list[i:min(i+max(per, 1), len(list))], func(a, b sums.Chip) int { return assess.CompareKinds(a.State, b.State) }).State
 		row.Put(i/max(per, 1), 0, words.StateMark(worst), cells.Of(assess.LevelOf(worst)))
 	}
 }
@@ -253,7 +253,7 @@ func (s *Screen) drawHost(area cells.Area) {
 		return
 	}
 	if s.err == "" {
-		title.Put(x, 0, fmt.Sprintf("%s  %s  busy %s  DRAM %s", words.Count(s.one.Chips.Count(), "device"), s.one.Watts(), text.FleetBusy(s.one.Busy, s.one.BusyBound), text.FleetMemory(s.one.Used, s.one.Size, s.one.Bound)), cells.Text)
+		title.Put(x, 0, fmt.Sprintf("%s  %s  busy %s  DRAM %s", words.Count(s.one.Chips.Count(), "device"), s.one.Watts(), sums.BusyText(s.one.Busy, s.one.BusyBound), sums.MemoryText(s.one.Used, s.one.Size, s.one.Bound)), cells.Text)
 	}
 	alerts := s.alertsOf(s.open)
 	for y, a := range alerts {
@@ -269,11 +269,11 @@ func (s *Screen) drawHost(area cells.Area) {
 		c := &s.one.States[i]
 		at := row.Put(1, 0, fmt.Sprintf("%3d  %s ", c.Device, words.Fit(words.Escape(c.Board), 14)), cells.Text)
 		row.Put(at, 0, words.Kind(c.State), cells.Of(assess.LevelOf(c.State)))
-		row.PutRight(at+19, 0, text.Celsius(c.Temperature), cells.Text)
-		row.PutRight(at+29, 0, text.Watts(c.Power), cells.Text)
-		row.PutRight(at+39, 0, text.Megahertz(c.Clock), cells.Text)
-		row.PutRight(at+47, 0, text.FleetBusy(c.Busy, c.BusyBound), cells.Text)
-		row.Put(at+49, 0, text.FleetMemory(c.Used, c.Size, c.Bound), cells.Text)
+		row.PutRight(at+19, 0, sums.Celsius(c.Temperature), cells.Text)
+		row.PutRight(at+29, 0, sums.Watts(c.Power), cells.Text)
+		row.PutRight(at+39, 0, sums.Megahertz(c.Clock), cells.Text)
+		row.PutRight(at+47, 0, sums.BusyText(c.Busy, c.BusyBound), cells.Text)
+		row.Put(at+49, 0, sums.MemoryText(c.Used, c.Size, c.Bound), cells.Text)
 	}, func(int) []tui.Effect { return nil })
 }
 
@@ -311,13 +311,13 @@ func (s *Screen) drawLinks(area cells.Area) cells.Area {
 }
 
 // alertsOf are the alerts that fire on a host.
-func (s *Screen) alertsOf(host string) (list []text.FleetAlert) {
+func (s *Screen) alertsOf(host string) (list []sums.Alert) {
 	if s.fleet == nil {
 		return nil
 	}
 	for _, a := range s.fleet.Alerts {
 		if n := a.PerHost[host]; n > 0 && len(list) < max(s.h/5, 1) {
-			list = append(list, text.FleetAlert{Name: a.Name, Severity: a.Severity, Count: n})
+			list = append(list, sums.Alert{Name: a.Name, Severity: a.Severity, Count: n})
 		}
 	}
 	return list

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/fleet/sums"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 )
@@ -33,20 +33,20 @@ func (e *engine) send(ev tui.Event) {
 		case Fetch:
 			e.send(Answer{Fleet: e.fleet(), At: time.Unix(1_800_000_000, 0), Err: e.fail})
 		case FetchCells:
-			got := Cells{Chips: map[string][]text.FleetChip{}, Err: e.fail}
+			got := Cells{Chips: map[string][]sums.Chip{}, Err: e.fail}
 			for _, name := range q.Hosts {
 				got.Chips[name] = chips(name)
 			}
 			e.send(got)
 		case FetchHost:
-			e.send(Host{Name: q.Name, Host: &text.FleetHost{Name: q.Name, Chips: assess.Tally{model.ConditionOK: 32}, States: chips(q.Name), Used: math.NaN()}, Err: e.fail})
+			e.send(Host{Name: q.Name, Host: &sums.Host{Name: q.Name, Chips: assess.Tally{model.ConditionOK: 32}, States: chips(q.Name), Used: math.NaN()}, Err: e.fail})
 		}
 	}
 }
 
-func chips(name string) (list []text.FleetChip) {
+func chips(name string) (list []sums.Chip) {
 	for i := range 32 {
-		c := text.FleetChip{Device: i, Board: "tt-galaxy-bh", State: model.ConditionOK, Temperature: 50, Power: 100, Clock: math.NaN(), Used: 1 << 30, Size: 32 << 30}
+		c := sums.Chip{Device: i, Board: "tt-galaxy-bh", State: model.ConditionOK, Temperature: 50, Power: 100, Clock: math.NaN(), Used: 1 << 30, Size: 32 << 30}
 		if i == 3 && strings.HasSuffix(name, "00") {
 			c.State = model.ConditionHung
 		}
@@ -55,11 +55,11 @@ func chips(name string) (list []text.FleetChip) {
 	return list
 }
 
-func (e *engine) fleet() *text.Fleet {
-	f := &text.Fleet{Simulated: 1}
-	alert := text.FleetAlert{Name: "ChipHung", Severity: "critical", PerHost: map[string]int{}}
+func (e *engine) fleet() *sums.Fleet {
+	f := &sums.Fleet{Simulated: 1}
+	alert := sums.Alert{Name: "ChipHung", Severity: "critical", PerHost: map[string]int{}}
 	for i := range e.n {
-		h := text.FleetHost{
+		h := sums.Host{
 			Name: fmt.Sprintf("node%04d", i), Chips: assess.Tally{model.ConditionOK: 32}, Temperature: float64(40 + i%30), Power: float64(1000 + i),
 			Busy: float64(i%100) / 100, BusyBound: model.AtLeast, Used: 1 << 35, Size: 1 << 40, Bound: model.AtLeast,
 		}
@@ -72,7 +72,7 @@ func (e *engine) fleet() *text.Fleet {
 		}
 		f.Hosts = append(f.Hosts, h)
 	}
-	f.Alerts = []text.FleetAlert{alert}
+	f.Alerts = []sums.Alert{alert}
 	return f
 }
 

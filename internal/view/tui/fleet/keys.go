@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/assess"
-	"github.com/ttmon/ttmon/internal/view/text"
+	"github.com/ttmon/ttmon/internal/fleet/sums"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
 	"github.com/ttmon/ttmon/internal/view/words"
@@ -28,14 +28,14 @@ const (
 var orders = [...]struct {
 	key     tui.Key
 	help    string
-	compare func(a, b text.FleetHost) int
+	compare func(a, b sums.Host) int
 }{
 	byTrouble:     {"w", "the worst first", nil},
-	byName:        {"n", "by name", func(a, b text.FleetHost) int { return strings.Compare(a.Name, b.Name) }},
-	byTemperature: {"t", "the hottest first", func(a, b text.FleetHost) int { return falling(a.Temperature, b.Temperature) }},
-	byPower:       {"p", "those that draw most first", func(a, b text.FleetHost) int { return falling(a.Power, b.Power) }},
-	byBusy:        {"b", "the busiest first", func(a, b text.FleetHost) int { return falling(a.Busy, b.Busy) }},
-	byMemory:      {"m", "the fullest first", func(a, b text.FleetHost) int { return falling(a.Used/a.Size, b.Used/b.Size) }},
+	byName:        {"n", "by name", func(a, b sums.Host) int { return strings.Compare(a.Name, b.Name) }},
+	byTemperature: {"t", "the hottest first", func(a, b sums.Host) int { return falling(a.Temperature, b.Temperature) }},
+	byPower:       {"p", "those that draw most first", func(a, b sums.Host) int { return falling(a.Power, b.Power) }},
+	byBusy:        {"b", "the busiest first", func(a, b sums.Host) int { return falling(a.Busy, b.Busy) }},
+	byMemory:      {"m", "the fullest first", func(a, b sums.Host) int { return falling(a.Used/a.Size, b.Used/b.Size) }},
 }
 
 // falling puts what is not known last.

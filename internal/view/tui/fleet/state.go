@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/fleet/sums"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
@@ -25,7 +25,7 @@ type (
 	Fetch struct{}
 	// Answer has them, or why not.
 	Answer struct {
-		Fleet *text.Fleet
+		Fleet *sums.Fleet
 		At    time.Time
 		Err   error
 	}
@@ -33,7 +33,7 @@ type (
 	FetchCells struct{ Hosts []string }
 	// Cells has them by host, or why not.
 	Cells struct {
-		Chips map[string][]text.FleetChip
+		Chips map[string][]sums.Chip
 		Err   error
 	}
 	// FetchHost asks for one host, chip by chip.
@@ -41,7 +41,7 @@ type (
 	// Host has it, or why not.
 	Host struct {
 		Name string
-		Host *text.FleetHost
+		Host *sums.Host
 		Err  error
 	}
 )
@@ -60,28 +60,28 @@ type Options struct {
 type Screen struct {
 	widget.Filtered
 	o      Options
-	fleet  *text.Fleet
+	fleet  *sums.Fleet
 	at     time.Time
 	err    string // why there is no update
-	chips  map[string][]text.FleetChip
+	chips  map[string][]sums.Chip
 	asking struct{ fleet, cells, host bool }
 
 	order  order
 	bad    bool   // only hosts in trouble
 	filter string // part of a name
-	hosts  []text.FleetHost
+	hosts  []sums.Host
 	list   widget.List
 	name   string // of the selected host
 
 	open string // the host that is shown alone; "": none
-	one  *text.FleetHost
+	one  *sums.Host
 	rows widget.List // its chips
 
 	w, h int
 }
 
 // New returns a screen that has not asked yet.
-func New(o Options) *Screen { return &Screen{o: o, open: o.Host, chips: map[string][]text.FleetChip{}} }
+func New(o Options) *Screen { return &Screen{o: o, open: o.Host, chips: map[string][]sums.Chip{}} }
 
 // Appearance implements tui.App.
 func (s *Screen) Appearance() tui.Appearance {
@@ -177,7 +177,7 @@ func (s *Screen) want() []tui.Effect {
 }
 
 // inView are the hosts that are drawn, and a screen more, for scrolling.
-func (s *Screen) inView() []text.FleetHost {
+func (s *Screen) inView() []sums.Host {
 	room := max(s.h-s.head()-1, 1)
 	from := max(s.list.Sel-room, 0)
 	to := min(max(s.list.Sel+room, room), len(s.hosts))
@@ -194,12 +194,12 @@ func (s *Screen) arrange() {
 			}
 		}
 	}
-	text.SortFleet(s.hosts)
+	sums.Sort(s.hosts)
 	if less := orders[s.order].compare; less != nil {
 		slices.SortStableFunc(s.hosts, less)
 	}
 	s.list.N = len(s.hosts)
-	if i := slices.IndexFunc(s.hosts, func(h text.FleetHost) bool { return h.Name == s.name }); i >= 0 && s.name != "" {
+	if i := slices.IndexFunc(s.hosts, func(h sums.Host) bool { return h.Name == s.name }); i >= 0 && s.name != "" {
 		s.list.Sel = i
 	}
 	s.list.Clamp()
