@@ -3,50 +3,15 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "./api";
 import { bytes } from "./figures";
-import { ageOf, entriesOf, type Holder, HolderLegend, hueOf } from "./holders";
+import { ageOf, entriesOf, HolderLegend, hueOf } from "./holders";
+import type { MapAnswer, MapPool, Site } from "./answers";
 import { poolNames } from "./parts";
 import { setQuery, useRoute } from "./route";
 import { state, type State } from "./store";
 import { colour } from "./theme";
 
-export interface MapPool {
-  pool: string;
-  what: string;
-  state: string;
-  exact: boolean;
-  chips: string[];
-  base_address: number;
-  bank_capacity: number;
-  bank_cut_bytes: number;
-  banks: number;
-  peak: string;
-  blocks: Block[];
-  left_out: number;
-  holders: Holder[];
-}
-
 /** Address, bytes of each bank, bytes asked for, born in Unix milliseconds, site. */
 type Block = [number, number, number, number, number];
-
-export interface Site {
-  pool: string;
-  chip: string;
-  tag?: string;
-  where?: string;
-  holder?: string; // as the holders of a pool are called
-  stack: string[];
-  own: string[];
-  bytes: number;
-  blocks: number;
-}
-
-export interface MapAnswer {
-  pid: number;
-  pools: MapPool[];
-  doubts: string[];
-  fits: string[];
-  sites: Site[];
-}
 
 /** The allocators of a process, every two seconds. Only a recording has those of another moment. */
 export function useMap(pid: number, s: State): { map: MapAnswer | null; problem: string } {

@@ -9,7 +9,7 @@ import { save } from "./parts";
 import { zoom } from "./range";
 import { now, state } from "./store";
 import { colour, lineColour, lineDash } from "./theme";
-import type { Event } from "./types";
+import type { Event } from "./answers";
 
 export interface Line {
   name: string;

@@ -12,7 +12,8 @@ import { WhatChanged } from "./changed";
 import { RangeChoice, useRange } from "./range";
 import { setQuery, useRoute } from "./route";
 import { offers, type State } from "./store";
-import type { Chip, Device, Facts, Figure, SaidDevice, Value } from "./types";
+import type { Facts, Figure, SaidDevice, Value } from "./answers";
+import type { Chip, Device } from "./types";
 
 /** Charts that every device has: a field each, or several of one kind. */
 const standard: string[][] = [["temperature.asic"], ["power.draw"], ["memory.used"], ["clocks.ai"], ["pcie.rx", "pcie.tx"], ["l1.used"], ["busy"]];

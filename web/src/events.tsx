@@ -9,7 +9,7 @@ import { RangeChoice, useRange } from "./range";
 import { setQuery, useRoute } from "./route";
 import { offers, type State } from "./store";
 import { useEvents } from "./metricchart";
-import type { Event } from "./types";
+import type { Event } from "./answers";
 
 const sign: Record<string, string> = { critical: "▲", warning: "△", info: "·" };
 

@@ -8,6 +8,7 @@ import { fillOf } from "./holders";
 import { A, Empty, Panel, poolNames, Reasons, save, useWidth } from "./parts";
 import { useRoute } from "./route";
 import { state, type State } from "./store";
+import type { Failure, FailureHolder, FailureMap } from "./answers";
 
 interface Summary {
   id: string;
@@ -17,54 +18,6 @@ interface Summary {
   text: string;
   line?: { file: string; line: number; function: string };
   process: { pid: number; name: string; cmdline?: string };
-}
-
-interface Holder {
-  name: string;
-  function: string;
-  tensor: string;
-  number: number;
-  bytes: number;
-  size: string;
-  blocks: number;
-  age: string;
-  stack: string[];
-}
-
-interface Bank {
-  base_address: number;
-  bank_capacity: number;
-  size: string;
-  bank_cut_bytes: number;
-  exact: boolean;
-  blocks: [number, number, number, number][]; // address, bytes, holder, age in ms
-  left_out: number;
-  piece_bytes: number;
-  hole_address: number;
-  label: string;
-}
-
-interface Story {
-  id: string;
-  pid: number;
-  program: string;
-  where: string;
-  what: string;
-  time: string;
-  first: string;
-  last: string;
-  count: number;
-  asked: string;
-  by: string;
-  free: string;
-  verdict: string;
-  fits: string;
-  fixes: string[];
-  notes: string[];
-  bank: string;
-  holders: Holder[];
-  stack: string[];
-  map: Bank | null;
 }
 
 /** Asks again every few seconds, where beat is given. */
@@ -135,7 +88,7 @@ function FailureList(p: { s: State }) {
 }
 
 function FailurePage(p: { id: string }) {
-  const { answer: f, problem } = useAnswer<Story>(`failures/${encodeURIComponent(p.id)}/page`, 0);
+  const { answer: f, problem } = useAnswer<Failure>(`failures/${encodeURIComponent(p.id)}/page`, 0);
   const [refused, setRefused] = useState("");
   if (!f) return <Empty>{problem || "…"}</Empty>;
   const store = () =>
@@ -210,7 +163,7 @@ function FailurePage(p: { id: string }) {
 const hex = (n: number) => "0x" + n.toString(16);
 
 /** The bank along its addresses, and below it, to scale, the piece that found no room. */
-function BankPicture(p: { story: Story; map: Bank }) {
+function BankPicture(p: { story: Failure; map: FailureMap }) {
   const { map: m, story } = p;
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
@@ -266,7 +219,7 @@ function BankPicture(p: { story: Story; map: Bank }) {
   );
 }
 
-function Holders(p: { list: Holder[] }) {
+function Holders(p: { list: FailureHolder[] }) {
   const most = Math.max(...p.list.map((h) => h.bytes), 1);
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Who held the bank">

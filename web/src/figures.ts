@@ -2,7 +2,8 @@
 // tooltips. The same forms as internal/view/words; a test compares them.
 
 import { state } from "./store";
-import type { Bound, Chip, SaidDevice, Value } from "./types";
+import type { Bound, SaidDevice, Value } from "./answers";
+import type { Chip } from "./types";
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 

@@ -3,18 +3,7 @@
 
 import { bytes, clock, moment, span } from "./figures";
 import { state } from "./store";
-
-export interface Holder {
-  number: number;
-  line: string;
-  other_lines: number;
-  bank_bytes: number;
-  bytes: number;
-  blocks: number;
-  oldest_ms: number;
-  grew: boolean;
-  sites: { site: number; tensor?: string }[];
-}
+import type { MapHolder } from "./answers";
 
 /** Lines beyond so many share the last colour. */
 const colours = 8;
@@ -29,11 +18,11 @@ export const fillOf = (number: number): string => `var(--${hueOf(number)})`;
 export interface Entry {
   number: number;
   name: string;
-  held: Holder[];
+  held: MapHolder[];
 }
 
 /** What the legend lists: a line each as far as there are colours, the others together, then what no line is known of. */
-export function entriesOf(list: Holder[]): Entry[] {
+export function entriesOf(list: MapHolder[]): Entry[] {
   const own = list.filter((h) => h.number > 0 && h.number < colours);
   const rest = list.filter((h) => h.number >= colours);
   const unknown = list.filter((h) => h.number === 0);

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { bytes, mark } from "./figures";
 import { health, Panel } from "./parts";
-import type { Bound, Level } from "./types";
+import type { Bound, Channel, Level, Mesh } from "./answers";
 
 interface End {
   index: number;
@@ -17,33 +17,6 @@ export interface Topology {
   unplaced_links: number;
   pairs: { from: number; to: number; pcie: string; ethernet_links: number | null }[];
   links: { from: End; to: End }[];
-}
-
-export interface MeshEnd {
-  device: number;
-  chip: string;
-}
-
-interface Channel {
-  a: number;
-  b: number;
-  up: boolean | null;
-  up_before_reset: boolean;
-  retrains: number | null;
-  corrected_codewords: number | null;
-  uncorrected_codewords: number | null;
-  codewords_bound: Bound;
-  a_to_b_bytes_per_s: number | null;
-  b_to_a_bytes_per_s: number | null;
-}
-
-/** Which links are up, as far as the firmware tells. */
-export interface Mesh {
-  text: string;
-  level: Level;
-  links: { a: MeshEnd; b: MeshEnd | null; up: number; all: number; level: Level; name: string; text: string; channels: Channel[] }[];
-  cut_off: MeshEnd[];
-  lost: string;
 }
 
 interface Row {

@@ -1,7 +1,8 @@
 // Where the memory is: who holds it, how full each pool is, what the dead left.
 
 import { useRef } from "preact/hooks";
-import { BankMap, Fit, type MapAnswer, type MapPool, useMap } from "./bankmap";
+import { BankMap, Fit, useMap } from "./bankmap";
+import type { MapAnswer, MapPool } from "./answers";
 import { ageOf, fillOf } from "./holders";
 import { A, Bar, Choice, Empty, Panel, poolNames, Reasons } from "./parts";
 import { bytes, mark, moment } from "./figures";

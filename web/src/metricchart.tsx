@@ -6,7 +6,7 @@ import { Chart, type ChartData } from "./chart";
 import { span } from "./figures";
 import type { Range } from "./range";
 import { now, state } from "./store";
-import type { Event, RangeAnswer } from "./types";
+import type { Event, RangeAnswer } from "./answers";
 
 /** Refreshes with every step, and no oftener than it pays. */
 export function useRangeData(metrics: string[], bus: string, range: Range): { answer: RangeAnswer | null; problem: string } {

@@ -8,7 +8,8 @@ import { ProcessTable } from "./processtable";
 import { setQuery, useRoute } from "./route";
 import { Spark } from "./spark";
 import type { State } from "./store";
-import type { Device, SaidDevice } from "./types";
+import type { SaidDevice } from "./answers";
+import type { Device } from "./types";
 
 export function Overview(p: { s: State }) {
   const { snap, said } = p.s;

@@ -3,7 +3,7 @@
 import type { ComponentChildren, RefObject, TargetedMouseEvent } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { go, keepMoment } from "./route";
-import type { Figure, SaidDevice } from "./types";
+import type { Figure, SaidDevice } from "./answers";
 
 /** A link within the page. */
 export function A(p: { to: string; children: ComponentChildren; class?: string; label?: string; title?: string; about?: string; current?: boolean; style?: Record<string, string> }) {

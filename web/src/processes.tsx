@@ -2,7 +2,8 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { get } from "./api";
-import { BankMap, Fit, Flame, type MapAnswer, type MapPool, type Site, useMap } from "./bankmap";
+import { BankMap, Fit, Flame, useMap } from "./bankmap";
+import type { MapAnswer, MapPool, Site } from "./answers";
 import { Chart, type ChartData } from "./chart";
 import { A, Empty, Panel, poolNames, Reasons } from "./parts";
 import { ofProcess, useEvents } from "./metricchart";
@@ -12,7 +13,8 @@ import { type Range, RangeChoice, useRange } from "./range";
 import { setQuery, useRoute } from "./route";
 import type { State } from "./store";
 import { bytes, clock, missing, moment, span } from "./figures";
-import { type Process, type SaidProcess, told } from "./types";
+import type { SaidProcess } from "./answers";
+import { type Process, told } from "./types";
 
 export function ProcessesPage(p: { s: State }) {
   const q = useRoute().query;

@@ -5,7 +5,8 @@ import { A } from "./parts";
 import { setQuery, useRoute } from "./route";
 import { mark } from "./figures";
 import { state } from "./store";
-import type { Cell, Cells, Column, Process, Said, SaidProcess, Snapshot } from "./types";
+import type { Cell, Column, Said, SaidProcess } from "./answers";
+import type { Cells, Process, Snapshot } from "./types";
 
 interface Row {
   p: Process;

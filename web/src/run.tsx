@@ -14,7 +14,7 @@ import { report } from "./report";
 import { setQuery, useRoute } from "./route";
 import { RunTable, useRuns } from "./runs";
 import type { Comparison, Run, RunPool } from "./runtypes";
-import type { Event } from "./types";
+import type { Event } from "./answers";
 
 export function RunPage(p: { name: string }) {
   const { runs, problem } = useRuns("id=" + encodeURIComponent(p.name), true);

@@ -1,6 +1,6 @@
 // Runs as the API has them: ttmon.runs/1 and ttmon.compare/1.
 
-import type { Bound } from "./types";
+import type { Bound } from "./answers";
 
 export interface RunPool {
   peak_bytes: number;

@@ -14,7 +14,7 @@ import { TimeBar } from "./timebar";
 import { TopologyPage } from "./topology";
 import { sessionOf, signOut } from "./api";
 import { A, health } from "./parts";
-import type { Trouble as T } from "./types";
+import type { Trouble as T } from "./answers";
 import { go, setQuery, useRoute } from "./route";
 import { age, isStale, now, offers, state, type State, useStore } from "./store";
 import { applyTheme, theme, themes, type Theme } from "./theme";

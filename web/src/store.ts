@@ -5,7 +5,8 @@ import { useEffect, useReducer } from "preact/hooks";
 import { get, redeem, sessionOf } from "./api";
 import { currentRoute, onRoute } from "./route";
 import { follow } from "./share";
-import type { Me, Metric, Said, Snapshot, Words } from "./types";
+import type { Me, Metric, Said } from "./answers";
+import type { Snapshot, Words } from "./types";
 import type { Update } from "./watch";
 
 export type Link = "connecting" | "live" | "lost" | "past";

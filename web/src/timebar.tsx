@@ -5,7 +5,7 @@ import { get } from "./api";
 import { moment } from "./figures";
 import { setQuery } from "./route";
 import { now, type State } from "./store";
-import type { Event } from "./types";
+import type { Event } from "./answers";
 
 interface Span {
   oldest: string | null;

@@ -3,13 +3,14 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "./api";
 import { arrange, cellOf, type Group } from "./arrange";
-import { LinkTable, type Mesh, type MeshEnd, type Topology } from "./linktable";
+import { LinkTable, type Topology } from "./linktable";
 import { A, Empty, health, Panel, StateOf, useWidth } from "./parts";
 import { ShadeChoice, shadeOfChip } from "./overview";
 import { useRoute } from "./route";
 import type { State } from "./store";
 import { moment, sensorsOf } from "./figures";
-import type { Device, Level } from "./types";
+import type { Level, Mesh, MeshEnd } from "./answers";
+import type { Device } from "./types";
 
 export function TopologyPage(p: { s: State }) {
   const by = useRoute().query.get("by") ?? "temperature";

@@ -4,7 +4,8 @@
 
 import { get } from "./api";
 import { changed, now, offers, onSnapshot, state } from "./store";
-import type { Bound, RangeAnswer, Snapshot } from "./types";
+import type { Bound, RangeAnswer } from "./answers";
+import type { Snapshot } from "./types";
 
 const step = 15; // seconds
 export const length = 3600;

@@ -1,14 +1,7 @@
-// What the API answers, as far as the page uses it. /api/v1/openapi.json
-// describes all of it.
+// A snapshot, ttmon.snapshot/1, as far as the page reads it: docs/snapshot.schema.json
+// describes all of it. Other answers are in answers.ts.
 
-export type Bound = "exact" | "at_least" | "unsure";
-
-export interface Figure {
-  text: string;
-  bytes: number | null;
-  bound?: Bound;
-  ratio: number | null;
-}
+import type { Bound, Cell, Column, Figure, SaidProcess } from "./answers";
 
 export type Pools = Record<string, Figure>;
 
@@ -151,105 +144,10 @@ export interface Snapshot {
   alerts: Alert[];
 }
 
-export interface Notice {
-  level: "critical" | "warning" | "info";
-  code: string;
-  devices: number[];
-  text: string;
-}
-
-/** All that is wrong with a device, or with several in the same way. */
-export interface Trouble {
-  level: Level;
-  kind: string;
-  devices: number[];
-  name: string;
-  board: string;
-  what: string;
-  held: string;
-  since: string | null;
-  facts: string;
-  affected: string;
-  remedy: string;
-  alerts: string[];
-}
-
-export type Level = "ok" | "info" | "warning" | "critical";
-
-/** A field of a device, as the table of fields writes it. */
-export interface Value {
-  text: string;
-  of: string;
-  ratio: number | null;
-  level?: Level;
-  why?: string;
-}
-
-/** All that is known of a device. */
-export interface Facts {
-  sections: { title: string; facts: { name: string; title: string; known: boolean; text: string; limit: number | null; level?: Level }[] }[];
-}
-
-export interface SaidDevice {
-  name: string;
-  state: string;
-  mark: string;
-  kind: string;
-  level: Level;
-  reason: string;
-  /** By name of the field. */
-  values: Record<string, Value>;
-  pools: Pools;
-  stale: string;
-  reasons: string[];
-  chips: { name: string; pools: Pools; stale: string; reasons: string[] }[];
-}
-
-/** The share of the time in which programs of a process ran on a chip. */
-/** A value of a process, as the table of fields writes it. */
-export interface Cell {
-  text: string;
-  n: number | null; // to sort by; null: a text, or not known
-  bound?: Bound; // not given where it is exact
-  why?: string;
-}
-
 export type Cells = Record<string, Cell>;
-
-export interface SaidProcess {
-  values: Cells;
-  reach: string;
-  uses: { values: Cells; source: string; reasons: string[] }[];
-}
 
 /** The text of a process in a column. */
 export const told = (p: SaidProcess | undefined, column: string): string => p?.values[column]?.text ?? "–";
-
-/** A column of the table of processes. */
-export interface Column {
-  name: string;
-  head: string;
-  help: string;
-  right: boolean;
-  rank: number; // when room is short the greatest goes first; 0: only where there is something to show
-}
-
-export interface Said {
-  time: string;
-  troubles: Trouble[];
-  trouble: string;
-  notes: Notice[];
-  totals: {
-    devices: number;
-    chips: number;
-    states: { kind: string; text: string; level: Level; n: number }[];
-    power: string;
-    hottest: string;
-    dram: Figure;
-  };
-  devices: SaidDevice[];
-  processes: SaidProcess[];
-}
 
 export interface Words {
   fields: Record<string, { head?: string; title: string }>;
@@ -262,48 +160,3 @@ export interface Words {
   simulated: string;
 }
 
-export interface Metric {
-  name: string;
-  unit: string;
-  decimals: number;
-  kind: string;
-  rate: boolean;
-  help: string;
-}
-
-export interface RangeSeries {
-  metric: string;
-  unit: string;
-  device: number | null;
-  bus_id: string;
-  values: (number | null)[];
-  bounds?: (number | null)[];
-}
-
-export interface RangeAnswer {
-  start: string;
-  end: string;
-  step_s: number;
-  times: number[];
-  away?: boolean[]; // no sample
-  series: RangeSeries[];
-}
-
-export interface Event {
-  seq: number;
-  time: string;
-  kind: string;
-  level: string;
-  devices?: string[];
-  pid?: number; // the process it is about
-  short?: string;
-  text: string;
-  failure?: string; // of /v1/failures
-  values?: Record<string, Record<string, number>>;
-}
-
-export interface Me {
-  user: string | null;
-  sees: string;
-  text: string;
-}

@@ -14,7 +14,7 @@ import (
 type Mesh struct {
 	Schema   string `json:"schema"` // ttmon.mesh/1
 	Text     string `json:"text"`   // "47 of 48 links up"; empty: nothing is known
-	Level    string `json:"level"`
+	Level    string `json:"level" ts:"Level"`
 	Expected int    `json:"expected"`
 	Up       int    `json:"up"`
 	Links    []Link `json:"links"`
@@ -28,9 +28,9 @@ type Link struct {
 	B     *End   `json:"b"` // null: on another host
 	Up    int    `json:"up"`
 	All   int    `json:"all"`
-	Level string `json:"level"` // ok, info where it is not known, warning or critical
-	Name  string `json:"name"`  // "10 ↔ 11"
-	Text  string `json:"text"`  // "channel 5 down (3 of 4 left)"
+	Level string `json:"level" ts:"Level"` // ok, info where it is not known, warning or critical
+	Name  string `json:"name"`             // "10 ↔ 11"
+	Text  string `json:"text"`             // "channel 5 down (3 of 4 left)"
 	// Figures are counters and traffic of all its channels, in words; empty: none is
 	// known.
 	Figures  string    `json:"figures"`
@@ -46,7 +46,7 @@ type Channel struct {
 	Retrains             *uint32  `json:"retrains"`
 	CorrectedCodewords   *uint64  `json:"corrected_codewords"`
 	UncorrectedCodewords *uint64  `json:"uncorrected_codewords"`
-	CodewordsBound       string   `json:"codewords_bound"` // exact, or at_least
+	CodewordsBound       string   `json:"codewords_bound" ts:"Bound"` // exact, or at_least
 	AToB                 *float64 `json:"a_to_b_bytes_per_s"`
 	BToA                 *float64 `json:"b_to_a_bytes_per_s"`
 }

@@ -33,7 +33,7 @@ type Snapshot struct {
 
 // Notice is a sentence, the worst first.
 type Notice struct {
-	Level   string `json:"level"` // critical, warning or info
+	Level   string `json:"level" ts:"Level"` // critical, warning or info
 	Code    string `json:"code"`
 	Devices []int  `json:"devices"`
 	Text    string `json:"text"`
@@ -41,7 +41,7 @@ type Notice struct {
 
 // Trouble is all that is wrong with a device, or with several in the same way.
 type Trouble struct {
-	Level    string     `json:"level"` // critical or warning
+	Level    string     `json:"level" ts:"Level"` // critical or warning
 	Kind     string     `json:"kind"`
 	Devices  []int      `json:"devices"` // empty: the host
 	Name     string     `json:"name"`
@@ -57,10 +57,10 @@ type Trouble struct {
 
 // Figure is a memory figure.
 type Figure struct {
-	Text  string   `json:"text"`            // "~10.2/24.0 GiB", or the word for why there is none
-	Bytes *uint64  `json:"bytes"`           // null: not known
-	Bound string   `json:"bound,omitempty"` // exact, at_least or unsure
-	Ratio *float64 `json:"ratio"`           // how full; null: no bar may be drawn
+	Text  string   `json:"text"`                       // "~10.2/24.0 GiB", or the word for why there is none
+	Bytes *uint64  `json:"bytes"`                      // null: not known
+	Bound string   `json:"bound,omitempty" ts:"Bound"` // exact, at_least or unsure
+	Ratio *float64 `json:"ratio"`                      // how full; null: no bar may be drawn
 }
 
 // Totals are sums over the host.
@@ -77,17 +77,17 @@ type Totals struct {
 type Count struct {
 	Kind  string `json:"kind"`
 	Text  string `json:"text"`
-	Level string `json:"level"`
+	Level string `json:"level" ts:"Level"`
 	N     int    `json:"n"`
 }
 
 // Device is one device.
 type Device struct {
 	Name    string            `json:"name"`
-	State   string            `json:"state"` // as people read it: "throttled"
-	Mark    string            `json:"mark"`  // its sign, where there is a single cell
-	Kind    string            `json:"kind"`  // of the condition that it is: "slow_link"
-	Level   string            `json:"level"` // ok, info, warning or critical: the colour of state
+	State   string            `json:"state"`            // as people read it: "throttled"
+	Mark    string            `json:"mark"`             // its sign, where there is a single cell
+	Kind    string            `json:"kind"`             // of the condition that it is: "slow_link"
+	Level   string            `json:"level" ts:"Level"` // ok, info, warning or critical: the colour of state
 	Reason  string            `json:"reason"`
 	Values  map[string]Value  `json:"values"` // by name of the field, of those that have a heading
 	Pools   map[string]Figure `json:"pools"`
@@ -113,10 +113,10 @@ type Process struct {
 
 // Cell is a value of a process as the table of fields writes it.
 type Cell struct {
-	Text  string   `json:"text"`            // "≥62 %", "~1.0 GiB", or the word for why there is none
-	N     *float64 `json:"n"`               // to sort by, in the JSON contract's unit; null: a text, or not known
-	Bound string   `json:"bound,omitempty"` // at_least or unsure; exact is left out
-	Why   string   `json:"why,omitempty"`   // it is not known, or not exactly
+	Text  string   `json:"text"`                       // "≥62 %", "~1.0 GiB", or the word for why there is none
+	N     *float64 `json:"n"`                          // to sort by, in the JSON contract's unit; null: a text, or not known
+	Bound string   `json:"bound,omitempty" ts:"Bound"` // at_least or unsure; exact is left out
+	Why   string   `json:"why,omitempty"`              // it is not known, or not exactly
 }
 
 // Use is what a process has of a device.

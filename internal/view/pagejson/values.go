@@ -11,11 +11,11 @@ import (
 
 // Value is a field of a device as the table of fields writes it.
 type Value struct {
-	Text  string   `json:"text"`            // "61 W", or the word for why there is none
-	Of    string   `json:"of"`              // with its limit: "61/85 W"
-	Ratio *float64 `json:"ratio"`           // of its limit; null: not known
-	Level string   `json:"level,omitempty"` // of values that stand out
-	Why   string   `json:"why,omitempty"`   // there is none
+	Text  string   `json:"text"`                       // "61 W", or the word for why there is none
+	Of    string   `json:"of"`                         // with its limit: "61/85 W"
+	Ratio *float64 `json:"ratio"`                      // of its limit; null: not known
+	Level string   `json:"level,omitempty" ts:"Level"` // of values that stand out
+	Why   string   `json:"why,omitempty"`              // there is none
 }
 
 // value is the text of one field.
@@ -67,7 +67,7 @@ type Fact struct {
 	Known bool     `json:"known"`
 	Text  string   `json:"text"`  // in full: with the reason where there is none
 	Limit *float64 `json:"limit"` // what it is measured against, in the unit of /v1/metrics
-	Level string   `json:"level,omitempty"`
+	Level string   `json:"level,omitempty" ts:"Level"`
 }
 
 // FactsOf says everything about a device of a snapshot.

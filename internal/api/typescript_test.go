@@ -1,0 +1,138 @@
+package api
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/golden"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/pagejson"
+	"github.com/ttmon/ttmon/internal/view/why"
+)
+
+// pageTypes are the answers that the page reads, by the names that it calls them. Types
+// that they are made of follow them; those are called as in Go.
+var pageTypes = []struct {
+	of   any
+	name string
+}{
+	{pagejson.Snapshot{}, "Said"},
+	{pagejson.Device{}, "SaidDevice"},
+	{pagejson.Chip{}, "SaidChip"},
+	{pagejson.Process{}, "SaidProcess"},
+	{pagejson.Use{}, "SaidUse"},
+	{pagejson.Column{}, "Column"},
+	{pagejson.Facts{}, "Facts"},
+	{pagejson.Mesh{}, "Mesh"},
+	{pagejson.Link{}, "MeshLink"},
+	{pagejson.End{}, "MeshEnd"},
+	{why.Page{}, "Failure"},
+	{why.PageHolder{}, "FailureHolder"},
+	{why.PageMap{}, "FailureMap"},
+	{rangeAnswer{}, "RangeAnswer"},
+	{rangeSeries{}, "RangeSeries"},
+	{model.Event{}, "Event"},
+	{chartable{}, "Metric"},
+	{meAnswer{}, "Me"},
+	{mapAnswer{}, "MapAnswer"},
+	{mapPool{}, "MapPool"},
+	{mapSite{}, "Site"},
+}
+
+// web/src/answers.ts is made from the types that are sent, so that the page cannot
+// expect anything else.
+func TestPageTypes(t *testing.T) {
+	w := typeWriter{names: map[reflect.Type]string{}}
+	for _, p := range pageTypes {
+		w.names[reflect.TypeOf(p.of)] = p.name
+	}
+	for _, p := range pageTypes {
+		w.declare(reflect.TypeOf(p.of))
+	}
+	head := "// What the API answers, as far as the page reads it. Made from the Go types that are\n" +
+		"// sent (internal/api, TestPageTypes; make update): change those.\n\n" +
+		"export type Bound = \"exact\" | \"at_least\" | \"unsure\";\n\nexport type Level = \"ok\" | \"info\" | \"warning\" | \"critical\";\n"
+	golden.Check(t, "../../web/src/answers.ts", []byte(head+w.text))
+}
+
+// typeWriter writes Go types as those of TypeScript.
+type typeWriter struct {
+	names map[reflect.Type]string
+	done  map[reflect.Type]bool
+	text  string
+}
+
+// declare writes a struct, and before it those that it needs.
+func (w *typeWriter) declare(t reflect.Type) {
+	if w.done == nil {
+		w.done = map[reflect.Type]bool{}
+	}
+	if w.done[t] {
+		return
+	}
+	w.done[t] = true
+	fields := ""
+	for _, f := range reflect.VisibleFields(t) {
+		name, rest, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "-" || name == "schema" || !f.IsExported() || f.Anonymous {
+			continue
+		}
+		if strings.Contains(rest, "omit") {
+			name += "?"
+		}
+		typ := f.Tag.Get("ts")
+		if typ == "" {
+			typ = w.of(f.Type)
+		}
+		fields += fmt.Sprintf("  %s: %s;\n", name, typ)
+	}
+	w.text += fmt.Sprintf("\nexport interface %s {\n%s}\n", w.name(t), fields)
+}
+
+func (w *typeWriter) name(t reflect.Type) string {
+	if name, ok := w.names[t]; ok {
+		return name
+	}
+	return strings.ToUpper(t.Name()[:1]) + t.Name()[1:]
+}
+
+// of is a type where it is used.
+func (w *typeWriter) of(t reflect.Type) string {
+	switch {
+	case t.Kind() == reflect.Pointer:
+		return w.of(t.Elem()) + " | null"
+	case t == reflect.TypeFor[time.Time]():
+		return "string"
+	case t == reflect.TypeFor[model.Level]():
+		return "Level"
+	case t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
+		return "string"
+	}
+	switch t.Kind() {
+	case reflect.Slice:
+		item := w.of(t.Elem())
+		if strings.Contains(item, " | ") {
+			item = "(" + item + ")"
+		}
+		return item + "[]"
+	case reflect.Array:
+		return "[" + strings.TrimSuffix(strings.Repeat(w.of(t.Elem())+", ", t.Len()), ", ") + "]"
+	case reflect.Map:
+		return "Record<string, " + w.of(t.Elem()) + ">"
+	case reflect.Struct:
+		w.declare(t)
+		return w.name(t)
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Interface:
+		return "unknown"
+	default:
+		return "number"
+	}
+}

@@ -1,0 +1,334 @@
+// What the API answers, as far as the page reads it. Made from the Go types that are
+// sent (internal/api, TestPageTypes; make update): change those.
+
+export type Bound = "exact" | "at_least" | "unsure";
+
+export type Level = "ok" | "info" | "warning" | "critical";
+
+export interface Trouble {
+  level: Level;
+  kind: string;
+  devices: number[];
+  name: string;
+  board: string;
+  what: string;
+  held: string;
+  since: string | null;
+  facts: string;
+  affected: string;
+  remedy: string;
+  alerts: string[];
+}
+
+export interface Notice {
+  level: Level;
+  code: string;
+  devices: number[];
+  text: string;
+}
+
+export interface Count {
+  kind: string;
+  text: string;
+  level: Level;
+  n: number;
+}
+
+export interface Figure {
+  text: string;
+  bytes: number | null;
+  bound?: Bound;
+  ratio: number | null;
+}
+
+export interface Totals {
+  devices: number;
+  chips: number;
+  states: Count[];
+  power: string;
+  hottest: string;
+  dram: Figure;
+}
+
+export interface Value {
+  text: string;
+  of: string;
+  ratio: number | null;
+  level?: Level;
+  why?: string;
+}
+
+export interface SaidChip {
+  name: string;
+  pools: Record<string, Figure>;
+  stale: string;
+  reasons: string[];
+}
+
+export interface SaidDevice {
+  name: string;
+  state: string;
+  mark: string;
+  kind: string;
+  level: Level;
+  reason: string;
+  values: Record<string, Value>;
+  pools: Record<string, Figure>;
+  stale: string;
+  reasons: string[];
+  chips: SaidChip[];
+}
+
+export interface Cell {
+  text: string;
+  n: number | null;
+  bound?: Bound;
+  why?: string;
+}
+
+export interface SaidUse {
+  values: Record<string, Cell>;
+  source: string;
+  reasons: string[];
+}
+
+export interface SaidProcess {
+  values: Record<string, Cell>;
+  reach: string;
+  uses: SaidUse[];
+}
+
+export interface Said {
+  time: string;
+  troubles: Trouble[];
+  trouble: string;
+  notes: Notice[];
+  notices: Notice[];
+  totals: Totals;
+  devices: SaidDevice[];
+  processes: SaidProcess[];
+}
+
+export interface Column {
+  name: string;
+  head: string;
+  help: string;
+  right: boolean;
+  rank: number;
+}
+
+export interface Fact {
+  name: string;
+  title: string;
+  known: boolean;
+  text: string;
+  limit: number | null;
+  level?: Level;
+}
+
+export interface Section {
+  title: string;
+  facts: Fact[];
+}
+
+export interface Facts {
+  sections: Section[];
+}
+
+export interface MeshEnd {
+  device: number;
+  chip: string;
+}
+
+export interface Channel {
+  a: number;
+  b: number;
+  up: boolean | null;
+  up_before_reset: boolean;
+  retrains: number | null;
+  corrected_codewords: number | null;
+  uncorrected_codewords: number | null;
+  codewords_bound: Bound;
+  a_to_b_bytes_per_s: number | null;
+  b_to_a_bytes_per_s: number | null;
+}
+
+export interface MeshLink {
+  a: MeshEnd;
+  b: MeshEnd | null;
+  up: number;
+  all: number;
+  level: Level;
+  name: string;
+  text: string;
+  figures: string;
+  channels: Channel[];
+}
+
+export interface Mesh {
+  text: string;
+  level: Level;
+  expected: number;
+  up: number;
+  links: MeshLink[];
+  cut_off: MeshEnd[];
+  lost: string;
+}
+
+export interface FailureHolder {
+  name: string;
+  function: string;
+  tensor: string;
+  number: number;
+  bytes: number;
+  size: string;
+  blocks: number;
+  age: string;
+  stack: string[];
+}
+
+export interface FailureMap {
+  base_address: number;
+  bank_capacity: number;
+  size: string;
+  bank_cut_bytes: number;
+  exact: boolean;
+  blocks: [number, number, number, number][];
+  left_out: number;
+  piece_bytes: number;
+  hole_address: number;
+  label: string;
+}
+
+export interface Failure {
+  id: string;
+  pid: number;
+  program: string;
+  where: string;
+  what: string;
+  time: string;
+  first: string;
+  last: string;
+  count: number;
+  asked: string;
+  by: string;
+  free: string;
+  verdict: string;
+  fits: string;
+  fixes: string[];
+  notes: string[];
+  bank: string;
+  holders: FailureHolder[];
+  stack: string[];
+  map: FailureMap | null;
+}
+
+export interface RangeSeries {
+  metric: string;
+  unit: string;
+  device: number | null;
+  bus_id: string;
+  values: (number | null)[];
+  bounds?: (number | null)[];
+}
+
+export interface RangeAnswer {
+  start: string;
+  end: string;
+  step_s: number;
+  times: number[];
+  away?: boolean[];
+  series: RangeSeries[];
+}
+
+export interface EventOrigin {
+  log: string;
+  seq: number;
+}
+
+export interface Event {
+  seq: number;
+  time: string;
+  kind: string;
+  level: Level;
+  devices?: string[];
+  short?: string;
+  text: string;
+  process?: boolean;
+  pid?: number;
+  values?: Record<string, Record<string, number>>;
+  bounds?: Record<string, Record<string, string>>;
+  volatile?: boolean;
+  failure?: string;
+  from?: EventOrigin | null;
+}
+
+export interface Metric {
+  name: string;
+  unit: string;
+  decimals: number;
+  kind: string;
+  rate: boolean;
+  help: string;
+}
+
+export interface Me {
+  uid: number | null;
+  user: string | null;
+  sees: string;
+  hiding: number;
+  text: string;
+}
+
+export interface MapHolderSite {
+  site: number;
+  tensor?: string;
+}
+
+export interface MapHolder {
+  number: number;
+  line: string;
+  other_lines: number;
+  bank_bytes: number;
+  bytes: number;
+  blocks: number;
+  oldest_ms: number;
+  grew: boolean;
+  sites: MapHolderSite[];
+}
+
+export interface MapPool {
+  pool: string;
+  what: string;
+  state: string;
+  exact: boolean;
+  chips: string[];
+  base_address: number;
+  bank_capacity: number;
+  bank_cut_bytes: number;
+  banks: number;
+  peak: string;
+  blocks: [number, number, number, number, number][];
+  left_out: number;
+  holders: MapHolder[];
+}
+
+export interface Site {
+  pool: string;
+  chip: string;
+  tag?: string;
+  where?: string;
+  holder?: string;
+  stack: string[];
+  own: string[];
+  bytes: number;
+  blocks: number;
+}
+
+export interface MapAnswer {
+  pid: number;
+  pools: MapPool[];
+  doubts: string[];
+  fits: string[];
+  sites: Site[];
+}
