@@ -24,6 +24,7 @@ type Builder struct {
 type entry struct {
 	ledger  *ledgerfile.Ledger
 	running bool
+	seen    time.Time        // when work was asked for last
 	work    *ledgerfile.Work // nil: nothing is known of programs
 	gaps    map[int]gap      // by the process's number of the chip
 }
@@ -134,7 +135,7 @@ func (b *Builder) Report(ended time.Time) *Report {
 	if len(r.Processes) > 0 {
 		r.Method = Ledger
 	}
-	r.Chips = b.together(r.Processes, seconds)
+	r.Chips = b.together(r.Processes)
 	slices.SortStableFunc(r.Failures, func(a, b *failure.Record) int { return a.Last.Compare(b.Last) })
 	return r
 }
@@ -347,7 +348,7 @@ func Sites(l *ledgerfile.Ledger) []Site {
 
 // together adds the processes up. What one process has to itself stays as it
 // is; of a chip that several use the peak is what was seen of the sum.
-func (b *Builder) together(processes []Process, seconds float64) []Chip {
+func (b *Builder) together(processes []Process) []Chip {
 	chips := []Chip{}
 	for i := range processes {
 		for _, from := range processes[i].Chips {
@@ -362,7 +363,7 @@ func (b *Builder) together(processes []Process, seconds float64) []Chip {
 				w.Operations = slices.Clone(w.Operations)
 				c.Work = &w
 			case from.Work != nil:
-				c.Work.addProcess(from.Work, seconds)
+				c.Work.addProcess(from.Work)
 			}
 		}
 	}

@@ -18,7 +18,8 @@ import (
 type Work struct {
 	Known    bool            `json:"known"`
 	Busy     float64         `json:"busy_s"`     // time in which a program ran
-	Ratio    float64         `json:"busy_ratio"` // of the time of the run
+	Open     float64         `json:"open_s"`     // from when the chip was first opened until it was closed for good
+	Ratio    float64         `json:"busy_ratio"` // Busy of Open, as in runs.Device
 	Bound    model.Bound     `json:"-"`          // of Busy, Ratio and Programs; see MarshalJSON
 	Cause    model.WorkCause `json:"cause,omitempty"`
 	Programs uint64          `json:"programs"`
@@ -36,6 +37,8 @@ type Work struct {
 	GapsCause model.GapCause `json:"gaps_cause,omitempty"`
 	// Operations are sorted by their time, the longest first.
 	Operations []Operation `json:"operations,omitempty"`
+
+	opened, closed float64 // when, in seconds of the run
 }
 
 // Operation is what the programs of one operation took of a chip.
@@ -79,12 +82,14 @@ type gap struct {
 // AddWork notes what a process's ledger says of its programs.
 func (b *Builder) AddWork(path string, w *ledgerfile.Work, at time.Time) {
 	b.works = true
-	if w == nil {
-		return
-	}
 	e, ok := b.last[path]
 	if !ok {
 		return // not a process of this run
+	}
+	e.seen = at
+	b.last[path] = e
+	if w == nil {
+		return
 	}
 	if e.gaps == nil {
 		e.gaps = map[int]gap{}
@@ -100,35 +105,63 @@ func (b *Builder) AddWork(path string, w *ledgerfile.Work, at time.Time) {
 }
 
 // addWork adds to the report of a process what it had its chips do.
-func (b *Builder) addWork(p *Process, e entry, seconds float64) {
+func (b *Builder) addWork(p *Process, e entry, ended float64) {
 	if !b.works {
 		return
 	}
 	if e.work != nil {
 		for i := range e.work.Chips {
-			b.addChip(p, &e, &e.work.Chips[i], seconds)
+			b.addChip(p, &e, &e.work.Chips[i], ended)
 		}
 	}
 	for i := range p.Chips {
-		if p.Chips[i].Work == nil {
-			p.Chips[i].Work = &Work{Cause: silentCause(p.Release)}
+		if c := &p.Chips[i]; c.Work == nil {
+			c.Work = &Work{Cause: silentCause(p.Release)}
+			c.Work.opened, c.Work.closed = b.use(&e, c.ID, ended)
 		}
 	}
 }
 
-func (b *Builder) addChip(p *Process, e *entry, c *ledgerfile.ChipWork, seconds float64) {
+func (b *Builder) addChip(p *Process, e *entry, c *ledgerfile.ChipWork, ended float64) {
 	id, ok := e.ledger.ChipNumbered(c.Logical)
 	if !ok || c.Programs == 0 && c.State == ledgerfile.WorkOff {
 		return
 	}
 	chip := chipIn(&p.Chips, id)
 	chip.Logical = c.Logical
-	w := chipWork(c, e.work, seconds)
+	w := chipWork(c, e.work)
+	w.opened, w.closed = b.use(e, id, ended)
+	w.finish()
 	if g, ok := e.gaps[c.Logical]; ok {
 		w.GapAt = &g.at
 	}
 	b.addGaps(&w, c, e.work)
 	chip.Work = &w
+}
+
+// use returns from when to when a process used a chip: while it had an allocator for
+// it. Without one that is known to be the chip's it is the whole run.
+func (b *Builder) use(e *entry, chip uint64, ended float64) (from, to float64) {
+	if !e.running { // it may have ended before the run, without closing anything
+		ended = min(ended, b.seconds(e.seen))
+	}
+	from = ended
+	for i := range e.ledger.Lists {
+		l := &e.ledger.Lists[i]
+		if l.State == ledgerfile.Unused || !slices.Contains(chipsOf(e.ledger, l), chip) {
+			continue
+		}
+		from = min(from, b.seconds(l.Made))
+		if l.State == ledgerfile.Open {
+			to = ended
+		} else {
+			to = max(to, b.seconds(l.Closed))
+		}
+	}
+	if to == 0 {
+		return 0, ended
+	}
+	return from, to
 }
 
 // addGaps lists the longest gaps, and why they are in doubt: a program that is not
@@ -166,7 +199,7 @@ func silentCause(release string) model.WorkCause {
 	return model.WorkProfilerOff
 }
 
-func chipWork(c *ledgerfile.ChipWork, of *ledgerfile.Work, seconds float64) Work {
+func chipWork(c *ledgerfile.ChipWork, of *ledgerfile.Work) Work {
 	if c.Loss == ledgerfile.WorkUnreadable {
 		return Work{Cause: model.WorkLayout}
 	}
@@ -180,7 +213,6 @@ func chipWork(c *ledgerfile.ChipWork, of *ledgerfile.Work, seconds float64) Work
 	for _, o := range c.Ops {
 		w.addOperation(Operation{o.Name, o.Calls, o.Time.Seconds(), o.Longest.Seconds()})
 	}
-	w.finish(seconds)
 	return w
 }
 
@@ -215,23 +247,29 @@ func (w *Work) addOperation(o Operation) {
 	x.Calls, x.Seconds, x.Longest = x.Calls+o.Calls, x.Seconds+o.Seconds, max(x.Longest, o.Longest)
 }
 
-// finish sorts the operations and computes the share of the run. A chip cannot have been
-// busy for longer than the run: up to 2 % more is tolerated.
-func (w *Work) finish(seconds float64) {
+// finish sorts the operations and computes the share of the time in which the chip was
+// open. It cannot have been busy for longer: up to 2 % more is tolerated.
+func (w *Work) finish() {
 	slices.SortStableFunc(w.Operations, func(a, b Operation) int { return cmp.Compare(b.Seconds, a.Seconds) })
-	if seconds <= 0 {
+	w.Open = w.closed - w.opened
+	if !w.Known || w.Open <= 0 {
 		return
 	}
-	if w.Busy > seconds*1.02 {
+	if w.Busy > w.Open*1.02 {
 		w.Bound, w.Cause = model.Unsure, model.WorkTooMuch
 	}
-	w.Busy = min(w.Busy, seconds)
-	w.Ratio = w.Busy / seconds
+	w.Busy = min(w.Busy, w.Open)
+	w.Ratio = w.Busy / w.Open
 }
 
 // addProcess adds what another process had the same chip do. Programs of two
 // processes may have run at the same time; no record says so.
-func (w *Work) addProcess(x *Work, seconds float64) {
+func (w *Work) addProcess(x *Work) {
+	opened, closed := min(w.opened, x.opened), max(w.closed, x.closed)
+	defer func() {
+		w.opened, w.closed = opened, closed
+		w.finish()
+	}()
 	switch {
 	case !x.Known && !w.Known:
 		return
@@ -261,7 +299,6 @@ func (w *Work) addProcess(x *Work, seconds float64) {
 		w.addOperation(o)
 	}
 	w.mergeGaps(x)
-	w.finish(seconds)
 }
 
 // mergeGaps adds the gaps of another process, which may have worked in those of

@@ -32,7 +32,9 @@ func ran(busy time.Duration, change func(*ledgerfile.Work)) *ledgerfile.Work {
 func TestWorkOfARun(t *testing.T) {
 	started := time.Unix(1000, 0)
 	ledger := func() *ledgerfile.Ledger {
-		return &ledgerfile.Ledger{PID: 7, Library: "/x/site-packages/ttnn/y.so", Chips: []ledgerfile.Chip{{ID: 99, Logical: 0, Open: true}}}
+		return &ledgerfile.Ledger{PID: 7, Library: "/x/site-packages/ttnn/y.so", Chips: []ledgerfile.Chip{{ID: 99, Logical: 0, Open: true}}, Lists: []ledgerfile.List{{}, {
+			State: ledgerfile.Closed, Banks: 1, Chips: []int{0}, Made: started.Add(2 * time.Second), Closed: started.Add(12 * time.Second),
+		}}}
 	}
 	for _, c := range []struct {
 		name  string
@@ -63,7 +65,7 @@ func TestWorkOfARun(t *testing.T) {
 				b.Add(path, ledger(), false)
 				b.AddWork(path, w, started.Add(9*time.Second))
 			}
-			r := b.Report(started.Add(10 * time.Second))
+			r := b.Report(started.Add(20 * time.Second))
 			if len(r.Chips) != 1 || r.Chips[0].Work == nil {
 				t.Fatalf("chips %+v", r.Chips)
 			}

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 // working is program whose left chip has been busy for some seconds.
@@ -120,6 +122,32 @@ func TestWork(t *testing.T) {
 				t.Errorf("gaps %+v", gaps)
 			}
 		})
+	}
+}
+
+// The account of `ttmon run` and that of the server say the same of one run: how
+// busy it had the device while it had it open. It takes 12 s until it opens it, and
+// 8 s after it has closed it.
+func TestBusyIsOneFigure(t *testing.T) {
+	kept := open(t, t.TempDir())
+	var sc scene
+	for s := range 41 {
+		kept.Observe(sc.at(float64(s), working(7, float64(s)/2, "")))
+	}
+	server, known := all(t, kept, runs.Query{})[0].Busy()
+
+	b := runreport.NewBuilder(t0.Add(-12 * time.Second))
+	b.Add("a", &ledgerfile.Ledger{PID: 7, Chips: []ledgerfile.Chip{{ID: 1}}, Lists: []ledgerfile.List{{}, {
+		State: ledgerfile.Closed, Pool: ledgerfile.DRAM, Banks: 1, Chips: []int{0}, Made: t0, Closed: t0.Add(40 * time.Second),
+	}}}, false)
+	b.AddWork("a", &ledgerfile.Work{
+		Host:  ledgerfile.HostWork{Enqueued: 4, LastEnqueue: t0, LastFinish: t0.Add(39 * time.Second), Queues: 1},
+		Chips: []ledgerfile.ChipWork{{State: ledgerfile.WorkOn, Programs: 4, Busy: 20 * time.Second}},
+	}, t0.Add(48*time.Second))
+	own := b.Report(t0.Add(48 * time.Second)).Chips[0].Work
+
+	if !known || !own.Known || server.Ratio != 0.5 || own.Ratio != server.Ratio {
+		t.Errorf("ttmon runs says %v, ttmon run %v, and it was 0.5", server.Ratio, own.Ratio)
 	}
 }
 

@@ -31,7 +31,7 @@ func TestReadme(t *testing.T) {
 			},
 			{Pool: model.L1, Peak: of(96.4, mib), PeakAt: 12, Capacity: 153 * mib, Left: step.Amount, LeftBy: []runreport.Place{step}},
 		}, Work: &runreport.Work{
-			Known: true, Busy: 25.4, Ratio: 25.4 / 41, Programs: 61204, Late: 4.1, Longest: 0.0019, LongestGap: 6.2, GapAt: &gapAt,
+			Known: true, Busy: 25.4, Open: 37, Ratio: 25.4 / 37, Programs: 61204, Late: 4.1, Longest: 0.0019, LongestGap: 6.2, GapAt: &gapAt,
 			Gaps:       []runreport.Gap{{Seconds: 6.2, Until: gapAt, After: "LayerNormDeviceOperation"}, {Seconds: 0.41, Until: 31, After: "MatmulDeviceOperation"}, {Seconds: 0.0382, Until: 12, After: "MatmulDeviceOperation"}},
 			Operations: []runreport.Operation{{Name: "MatmulDeviceOperation", Calls: 24100, Seconds: 16.9, Longest: 0.0019}, {Name: "ScaledDotProductAttention", Calls: 6025, Seconds: 5.2, Longest: 0.0011}, {Name: "LayerNormDeviceOperation", Calls: 31079, Seconds: 3.3, Longest: 0.0003}},
 		}}},

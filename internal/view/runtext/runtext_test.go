@@ -74,23 +74,23 @@ func TestSampledSummary(t *testing.T) {
 // What ran is said of each chip, and why nothing is known of others.
 func TestWork(t *testing.T) {
 	device, at := 1, 8.0
-	busy := &runreport.Work{Known: true, Busy: 25, Ratio: 0.625, Bound: model.AtLeast, Cause: model.WorkLossy, Programs: 1, Longest: 25}
+	busy := &runreport.Work{Known: true, Busy: 25, Open: 40, Ratio: 0.625, Bound: model.AtLeast, Cause: model.WorkLossy, Programs: 1, Longest: 25}
 	for i := range 7 {
 		busy.Operations = append(busy.Operations, runreport.Operation{Name: "op" + string(rune('a'+i)) + "\x1b", Calls: 4, Seconds: 4, Longest: 2})
 	}
 	r := &runreport.Report{Command: []string{"x"}, Seconds: 40, Method: runreport.Ledger, Chips: []runreport.Chip{
 		{ID: 1, Device: &device, Board: "n300", Name: "L", Work: busy},
 		{ID: 2, Device: &device, Board: "n300", Name: "R", Work: &runreport.Work{Cause: model.WorkProfilerOff}},
-		{ID: 3, Work: &runreport.Work{Known: true, Programs: 2, Late: 4, LongestGap: 6.2, GapAt: &at, GapsCause: model.GapsNotKept}},
-		{ID: 4, Work: &runreport.Work{Known: true, Programs: 9, Late: 4, LongestGap: 6.2, GapsCause: model.GapsProcesses, Gaps: []runreport.Gap{
+		{ID: 3, Work: &runreport.Work{Known: true, Open: 40, Programs: 2, Late: 4, LongestGap: 6.2, GapAt: &at, GapsCause: model.GapsNotKept}},
+		{ID: 4, Work: &runreport.Work{Known: true, Open: 40, Programs: 9, Late: 4, LongestGap: 6.2, GapsCause: model.GapsProcesses, Gaps: []runreport.Gap{
 			{Seconds: 6.2, Until: 8, After: "mat\x1bmul"}, {Seconds: 2, Until: 3661}, {Seconds: 1, Until: 2}, {Seconds: 0.5, Until: 1},
 		}}},
 	}}
 	got := string(Append(nil, r, Options{}))
 	for _, want := range []string{
-		" 1 n300 L  busy ≥62 % of the run: 25 s of 40 s in ≥1 program\n", "   opa\\x1b ", "   (2 others)                           20 %\n",
+		" 1 n300 L  busy ≥62 % of the time it was open: 25 s of 40 s in ≥1 program\n", "   opa\\x1b ", "   (2 others)                           20 %\n",
 		"   busy is at least that: tt-metal before 0.80 drops", " busy unknown on 1 n300 R: tt-metal does not report programs of this chip\n",
-		" chip 3  busy 0 % of the run", "10 %  of the time, the chip waited for the host; longest gap 6.2 s, until 0:08\n",
+		" chip 3  busy 0 % of the time it was open", "10 %  of the time, the chip waited for the host; longest gap 6.2 s, until 0:08\n",
 		"   gaps are not listed: an older libttmon or ttmond",
 		"   longest gaps                       ~6.2 s  until 0:08, after mat\\x1bmul\n" +
 			"                                      ~2.0 s  until 1:01:01\n" +

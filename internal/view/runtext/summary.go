@@ -45,7 +45,7 @@ func Append(dst []byte, r *runreport.Report, o Options) []byte {
 	p.table(groups)
 	p.peaks(groups)
 	p.left(groups)
-	p.works(r.Chips, r.Seconds)
+	p.works(r.Chips)
 	p.processes(r)
 	if !r.Judged() {
 		p.line(" not judged: samples do not tell what was left behind, nor peaks between them")

@@ -19,7 +19,7 @@ const (
 )
 
 // works says how busy each chip was and with what.
-func (p *printer) works(chips []runreport.Chip, seconds float64) {
+func (p *printer) works(chips []runreport.Chip) {
 	var known []*runreport.Chip
 	silent := map[model.WorkCause][]runreport.Chip{}
 	var causes []model.WorkCause
@@ -41,7 +41,7 @@ func (p *printer) works(chips []runreport.Chip, seconds float64) {
 		most = opsShownMany
 	}
 	for _, c := range known {
-		p.work(c, seconds, most)
+		p.work(c, most)
 	}
 	for _, cause := range causes {
 		p.line(" busy unknown on %s: %s", label(silent[cause]), words.WorkCause(cause))
@@ -49,16 +49,16 @@ func (p *printer) works(chips []runreport.Chip, seconds float64) {
 }
 
 // work is what ran on one chip.
-func (p *printer) work(c *runreport.Chip, seconds float64, most int) {
+func (p *printer) work(c *runreport.Chip, most int) {
 	w := c.Work
 	figure := model.Work{Busy: model.Value(w.Ratio), Bound: w.Bound, Cause: w.Cause}
-	text := fmt.Sprintf(" %s  busy %s of the run: %s of %s in %s", chipName(c), words.Busy(&figure),
-		span(w.Busy), span(seconds), words.Mark(w.Bound)+count(w.Programs, "program"))
+	text := fmt.Sprintf(" %s  busy %s of the time it was open: %s of %s in %s", chipName(c), words.Busy(&figure),
+		span(w.Busy), span(w.Open), words.Mark(w.Bound)+count(w.Programs, "program"))
 	p.line("%s", p.marks(text))
 	for _, o := range w.Operations[:min(len(w.Operations), most)] {
 		name := words.Operation(&model.Operation{Name: o.Name})
 		mean := o.Seconds / float64(max(o.Calls, 1))
-		p.line("   %s  %s  %s calls, mean %s, longest %s", words.Fit(name, 32), words.PadLeft(words.Share(o.Seconds/max(seconds, 1e-9)), 7),
+		p.line("   %s  %s  %s calls, mean %s, longest %s", words.Fit(name, 32), words.PadLeft(words.Share(o.Seconds/max(w.Open, 1e-9)), 7),
 			words.PadLeft(fmt.Sprint(o.Calls), 7), span(mean), span(o.Longest))
 	}
 	if n := len(w.Operations) - most; n > 0 {
@@ -66,9 +66,9 @@ func (p *printer) work(c *runreport.Chip, seconds float64, most int) {
 		for _, o := range w.Operations[most:] {
 			rest += o.Seconds
 		}
-		p.line("   %s  %s", words.Fit("("+count(uint64(n), "other")+")", 32), words.PadLeft(words.Share(rest/max(seconds, 1e-9)), 7))
+		p.line("   %s  %s", words.Fit("("+count(uint64(n), "other")+")", 32), words.PadLeft(words.Share(rest/max(w.Open, 1e-9)), 7))
 	}
-	for _, text := range append([]string{p.between(w, seconds)}, append(p.gaps(w), p.doubt(w))...) {
+	for _, text := range append([]string{p.between(w)}, append(p.gaps(w), p.doubt(w))...) {
 		if text != "" {
 			p.line("%s", text)
 		}
@@ -102,11 +102,11 @@ func (p *printer) gaps(w *runreport.Work) (lines []string) {
 }
 
 // between is the time between programs.
-func (p *printer) between(w *runreport.Work, seconds float64) string {
+func (p *printer) between(w *runreport.Work) string {
 	if w.Programs < 2 {
 		return ""
 	}
-	text := fmt.Sprintf("   %s  %s  of the time, the chip waited for the host", words.Fit("(between programs)", 32), words.PadLeft(words.Share(w.Late/max(seconds, 1e-9)), 7))
+	text := fmt.Sprintf("   %s  %s  of the time, the chip waited for the host", words.Fit("(between programs)", 32), words.PadLeft(words.Share(w.Late/max(w.Open, 1e-9)), 7))
 	if w.LongestGap > 0 && len(w.Gaps) == 0 {
 		text += "; longest gap " + span(w.LongestGap)
 		if w.GapAt != nil {
