@@ -27,13 +27,6 @@ type Options struct {
 	All bool
 }
 
-// charted are the fields that viewers of traces are given.
-var charted = map[string]string{
-	"power.draw": "Power", "temperature.asic": "Temperature", "clocks.ai": "AICLK", "voltage.core": "Voltage", "current.core": "Current",
-	"fan.speed": "Fan", "pcie.rx": "PCIe to device", "pcie.tx": "PCIe from device", "activity.estimate": "Activity, estimated", "busy": "Busy",
-	"memory.used": "DRAM", "l1.used": "L1", "memory.stale": "left by dead processes",
-}
-
 // Write tells a sink all that a recording holds, and closes it. laid are the
 // slices of other traces, which Align has put on the recording's clock. What is kept
 // in memory is what programs hold at a moment, however long the recording.
@@ -50,10 +43,13 @@ func write(r *recording.Reader, o Options, to Sink) error {
 		return err
 	}
 	b := &builder{
-		o: o, to: to, first: first.UnixNano(), grain: grainOf(last.Sub(first), distinct(chips)), chips: chips, fields: metric.Devices(), series: map[seriesKey]*Series{},
+		o: o, to: to, first: first.UnixNano(), grain: grainOf(last.Sub(first), distinct(chips)), chips: chips, fields: metric.Devices(), titles: map[string]string{}, series: map[seriesKey]*Series{},
 		live: map[uint32]*liveList{}, held: map[heldKey]*heldSum{}, open: map[blockKey]openBlock{}, tags: map[tagKey]*tagSlice{},
 		processes: map[uint32]*process{}, seen: map[model.ProcessID]*process{}, failures: map[string]*failure.Record{}, ops: map[workKey]int{}, waits: map[model.ProcessID]*wait{},
 		places: map[uint64]placed{}, lanes: map[ranKey]*lanes{},
+	}
+	for _, f := range metric.Tagged(metric.InTraces) {
+		b.titles[f.Name] = f.Title
 	}
 	c := r.Begin()
 	for {
@@ -90,6 +86,7 @@ type builder struct {
 	grain  int64
 	chips  map[uint32][]uint64 // of each list, as far as they ever became known
 	fields []metric.Device
+	titles map[string]string // of the fields that viewers of traces are given, by their names
 	series map[seriesKey]*Series
 
 	live      map[uint32]*liveList
@@ -189,7 +186,7 @@ func (b *builder) snapshot(s *model.Snapshot, ns int64) {
 		b.place(group, d)
 		for j := range b.fields {
 			f := &b.fields[j]
-			title := charted[f.Name]
+			title := b.titles[f.Name]
 			if f.Foreign || f.Prom.Name == "" || f.Kind != metric.Gauge && f.Kind != metric.Counter && f.Kind != metric.Bool || title == "" && !b.o.All {
 				continue
 			}

@@ -154,8 +154,8 @@ func TestPerfetto(t *testing.T) {
 	for name, want := range map[string]float64{
 		"python/DRAM, exact, chip 77": 112 * mib,
 		"python/DRAM, exact, chip 78": 112 * mib,
-		"device 0 n300/Power":         peakPower(0),
-		"device 1 p150a/Power":        peakPower(1),
+		"device 0 n300/Core Power":    peakPower(0),
+		"device 1 p150a/Core Power":   peakPower(1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := d.Counters[name]; got.Peak != want {
@@ -166,7 +166,7 @@ func TestPerfetto(t *testing.T) {
 	if c := d.Counters["python/DRAM, exact, chip 77"]; c.Last != 0 || c.Points != 6 {
 		t.Errorf("exact DRAM: %+v", c)
 	}
-	if u := d.Counters["device 0 n300/Temperature"].Unit; u != "C" {
+	if u := d.Counters["device 0 n300/ASIC Temperature"].Unit; u != "C" {
 		t.Errorf("the unit of temperature is %q", u)
 	}
 	// Two large blocks; the one of 32 MiB lives two seconds, the other until the end.

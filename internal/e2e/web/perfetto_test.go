@@ -60,7 +60,7 @@ func TestPerfettosPage(t *testing.T) {
 				has(group)
 			}
 			eval[any](b, `[...document.querySelectorAll("button")].find(e => e.textContent === "unfold_more").click()`)
-			for _, track := range []string{"Power", "Temperature", "DRAM, exact, chip 77", "tag weights", "large blocks"} {
+			for _, track := range []string{"Core Power", "ASIC Temperature", "DRAM, exact, chip 77", "tag weights", "large blocks"} {
 				has(track)
 			}
 			b.shoot("perfetto" + strings.TrimPrefix(format, "-"))

@@ -10,12 +10,6 @@ import (
 	"github.com/ttmon/ttmon/internal/view/event"
 )
 
-// eventFields are the figures of a device that are kept with an event.
-var eventFields = []string{
-	"temperature.asic", "power.draw", "clocks.ai", "voltage.core", "current.core", "fan.speed", "heartbeat.age", "thermal.trips",
-	"memory.used", "l1.used", "memory.stale", "processes.count",
-}
-
 // maxEvents bounds the events of one snapshot: a storm of processes must not
 // fill the log.
 const maxEvents = 100
@@ -50,7 +44,7 @@ func Values(s *model.Snapshot, devices []string) (all map[string]map[string]floa
 	if len(devices) == 0 {
 		return nil, nil
 	}
-	table := metric.Devices()
+	fields := metric.Tagged(metric.InEvents)
 	all, bounds = map[string]map[string]float64{}, map[string]map[string]string{}
 	for _, id := range devices[:min(len(devices), maxEventDevices)] {
 		for i := range s.Devices {
@@ -59,13 +53,11 @@ func Values(s *model.Snapshot, devices []string) (all map[string]map[string]floa
 				continue
 			}
 			one, doubtful := map[string]float64{}, map[string]string{}
-			for _, name := range eventFields {
-				if c, ok := metric.Find(table, name); ok {
-					if v := c.Get(s, d); v.Known() {
-						one[name] = v.Num
-						if v.Bound != model.Exact {
-							doubtful[name] = v.Bound.String()
-						}
+			for _, f := range fields {
+				if v := f.Get(s, d); v.Known() {
+					one[f.Name] = v.Num
+					if v.Bound != model.Exact {
+						doubtful[f.Name] = v.Bound.String()
 					}
 				}
 			}

@@ -206,10 +206,6 @@ const (
 	Busy        = "busy"
 )
 
-// Coloured are the fields by which a fleet's cells are usually coloured. Their
-// lowest and highest value of each host are recorded: the ends of the scale.
-var Coloured = []string{Temperature, Power, Used, "clocks.ai", Busy, "heartbeat.age", "memory.stale"}
-
 // All lists every sum, each once.
 func All() []Sum {
 	list := []Sum{
@@ -217,8 +213,8 @@ func All() []Sum {
 		Field(Power, "sum"), Field(Power, "count"), Field(Used, "sum"), Field(Used, "count"), Bound(Used), Field(Size, "sum"),
 		Field(Busy, "sum"), Field(Busy, "count"), Bound(Busy),
 	}
-	for _, name := range Coloured {
-		list = append(list, Field(name, "min"), Field(name, "max"))
+	for _, f := range metric.Tagged(metric.InFleet) {
+		list = append(list, Field(f.Name, "min"), Field(f.Name, "max"))
 	}
 	return append(list, Hosts())
 }

@@ -61,9 +61,6 @@ type Result struct {
 	marked   []string // numbers among them that are not exact: performance data has no marks
 }
 
-// usual are the fields whose numbers are always given to graphs.
-var usual = []string{"temperature.asic", "power.draw", "memory.used"}
-
 // Run looks at a snapshot.
 func (c *Check) Run(s *model.Snapshot) *Result {
 	r := &Result{snap: s}
@@ -134,8 +131,8 @@ func (c *Check) device(r *Result, d *model.Device) {
 			r.add(t.Level, fmt.Sprintf("%s is %s%s (%s)", name, words.Mark(v.Bound), value(t.Field, v), t.Range))
 		}
 	}
-	for _, name := range usual {
-		if f, ok := metric.Find(metric.Devices(), name); ok && !asked[f.Name] {
+	for _, usual := range metric.Tagged(metric.InChecks) {
+		if f, ok := metric.Find(metric.Devices(), usual.Name); ok && !asked[f.Name] {
 			c.perf(r, d, f, f.Get(r.snap, d))
 		}
 	}

@@ -30,33 +30,12 @@ type Gauge struct {
 // Set is the table of gauges.
 type Set struct{ list []Gauge }
 
-// names are the gauges with their fields.
-var names = [][2]string{
-	{"dram", "memory.used"},
-	{"l1", "l1.used"},
-	{"power", "power.draw"},
-	{"temperature", "temperature.asic"},
-	{"busy", "busy"},
-	{"activity", "activity.estimate"},
-	{"aiclk", "clocks.ai"},
-	{"pcie_to", "pcie.rx"},
-	{"pcie_from", "pcie.tx"},
-	{"voltage", "voltage.core"},
-	{"current", "current.core"},
-	{"fan", "fan.speed"},
-	{"heartbeat", "heartbeat.rate"},
-	{"l1_small", "l1_small.used"},
-	{"trace", "trace.used"},
-	{"cb", "cb.used"},
-	{"kernel", "kernel.used"},
-}
-
 // New builds the table.
 func New() *Set {
 	var s Set
-	for _, n := range names {
-		f := metric.Named(n[1])
-		s.list = append(s.list, Gauge{Name: n[0], Title: f.Title, Help: f.Help, Form: f.Form(), field: f})
+	for _, c := range metric.Charts() {
+		f := metric.Named(c.Name)
+		s.list = append(s.list, Gauge{Name: c.Chart, Title: f.Title, Help: f.Help, Form: f.Form(), field: f})
 	}
 	return &s
 }
