@@ -30,7 +30,31 @@ type totalKey struct {
 }
 
 // workTotal is what ran on a chip since it was first seen to report.
-type workTotal struct{ busy, programs uint64 }
+type workTotal struct {
+	busy, programs uint64
+	bound          model.Bound
+	cause          model.WorkCause // of a bound that is not exact
+	// silent are processes that have the device open and have reported nothing of the
+	// chip so far. Those that end so may have had it do anything.
+	silent map[model.ProcessID]bool
+}
+
+// doubt makes the totals no better than a bound.
+func (t *workTotal) doubt(bound model.Bound, cause model.WorkCause) {
+	if bound > t.bound {
+		t.bound, t.cause = bound, cause
+	}
+}
+
+// on is w with the totals. "At least nothing" says nothing.
+func (t workTotal) on(w model.Work) model.Work {
+	if t.bound != model.Exact && t.programs == 0 {
+		none := model.NoWork(t.cause)
+		w.BusyTime, w.ProgramSum = none.BusyTime, none.ProgramSum
+		return w
+	}
+	return w.WithTotals(t.busy, t.programs, t.bound)
+}
 
 // workSample is what a process had reported of a chip, and what was made of it.
 type workSample struct {
@@ -230,27 +254,25 @@ func gaps(c *claim.Work) (list []model.Gap, cause model.GapCause) {
 		return nil, model.GapsNotKept
 	case len(list) == 0:
 		return nil, ""
-	case c.Lost > 0:
-		return list, model.GapsRecordsLost
-	case !c.Lossless:
-		return list, model.GapsLossy
-	case c.Queues != 1:
-		return list, model.GapsQueues
-	case c.SubDevices > 1:
-		return list, model.GapsSubDevices
-	case c.Unprofiled > 0:
-		return list, model.GapsUnprofiled
 	}
-	return list, ""
+	return list, model.GapCause(unseenWork(c))
+}
+
+func (j *workJoin) total(key totalKey) *workTotal {
+	t := j.totals[key]
+	if t == nil {
+		t = &workTotal{silent: map[model.ProcessID]bool{}}
+		j.totals[key] = t
+	}
+	return t
 }
 
 // addTotal adds what was done since the last sample to the chip's account. What
 // a process did before ttmon saw it counts where it began after the last look.
 func (j *workJoin) addTotal(key totalKey, c *claim.Work, before *workSample) {
-	t := j.totals[key]
-	if t == nil {
-		t = &workTotal{}
-		j.totals[key] = t
+	t := j.total(key)
+	if cause := unseenWork(c); cause != "" {
+		t.doubt(model.AtLeast, cause)
 	}
 	var busy, programs uint64
 	switch {
@@ -258,6 +280,9 @@ func (j *workJoin) addTotal(key totalKey, c *claim.Work, before *workSample) {
 		busy, programs = uint64(c.Busy-before.Busy), c.Programs-before.Programs
 		// A chip cannot have worked longer than since its last record.
 		if limit := c.At.Sub(lastKnown(&before.Work)); busy > uint64(max(0, limit)) {
+			if busy > uint64(max(0, limit+slack(limit))) {
+				t.doubt(model.Unsure, model.WorkTooMuch)
+			}
 			busy = uint64(max(0, limit))
 		}
 	case before == nil && !j.last.IsZero() && c.Since.After(j.last):

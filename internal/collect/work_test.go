@@ -304,6 +304,56 @@ func TestWorkTotals(t *testing.T) {
 	}
 }
 
+// TestTotalsBound: totals are at least that much from the first program on that was not
+// reported, also when the window in which it ran is over; of a chip of which nothing was
+// ever reported there are none.
+func TestTotalsBound(t *testing.T) {
+	other := model.ProcessID{PID: 8, StartTicks: 80}
+	silent := func(set claim.Set) claim.Set { // process 8 has the device open, too
+		set.Work = append(set.Work, claim.Work{Process: other, Chip: 999})
+		return set
+	}
+	for _, c := range []struct {
+		name        string
+		second      func(*workHost) claim.Set
+		then, after model.Bound // with the second sample, and when all have ended
+	}{
+		{"all was reported", func(h *workHost) claim.Set { return h.reported(time.Second/2, 50, nil) }, model.Exact, model.Exact},
+		{"records were lost", func(h *workHost) claim.Set {
+			return h.reported(time.Second/2, 50, func(w *claim.Work) { w.Lost = 1 })
+		}, model.AtLeast, model.AtLeast},
+		{"another process reports nothing", func(h *workHost) claim.Set { return silent(h.reported(time.Second/2, 50, nil)) }, model.AtLeast, model.AtLeast},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := &workHost{now: workStart}
+			h.sweep(0, h.reported(0, 0, nil))
+			h.sweep(time.Second, c.second(h))
+			if got := h.snap.Devices[0].Chips[0].Work; got.TotalBound != c.then || got.ProgramSum.V != 50 {
+				t.Errorf("%+v, want %v", got, c.then)
+			}
+			h.sweep(time.Second)
+			if got := h.snap.Devices[0].Chips[0].Work; got.Bound != model.Exact || got.TotalBound != c.after || got.ProgramSum.V != 50 {
+				t.Errorf("when all have ended %+v, want %v", got, c.after)
+			}
+			if got := h.snap.Devices[0].Work; got.TotalBound != model.AtLeast || got.ProgramSum.V != 50 {
+				t.Errorf("the board, of whose other chip nothing was reported: %+v", got)
+			}
+			if got := h.snap.Devices[0].Chips[1].Work; got.ProgramSum.Known() || got.BusyTime.Known() || !got.Busy.Known() {
+				t.Errorf("the other chip: %+v", got)
+			}
+		})
+	}
+	t.Run("it reports later", func(t *testing.T) {
+		h := &workHost{now: workStart}
+		h.sweep(0, h.reported(0, 0, func(w *claim.Work) { w.Chip = 999 }))
+		h.sweep(time.Second, h.reported(0, 0, nil))
+		h.sweep(time.Second, h.reported(time.Second/2, 50, nil))
+		if got := h.snap.Devices[0].Chips[0].Work; got.TotalBound != model.Exact || got.ProgramSum.V != 50 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
 func TestOperations(t *testing.T) {
 	h := &workHost{now: workStart}
 	set := func(n uint64) claim.Set {
@@ -402,7 +452,7 @@ func TestGaps(t *testing.T) {
 		"more than there is room for": {func(w *claim.Work) { w.Gaps = make([]claim.Gap, 100) }, "", model.MaxGaps},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := claim.Work{Lossless: true, Queues: 1, GapsKept: true, Gaps: []claim.Gap{{Length: 3 * time.Second, End: end, After: "matmul"}, {Length: time.Second}}}
+			w := claim.Work{Programs: 3, Lossless: true, Queues: 1, GapsKept: true, Gaps: []claim.Gap{{Length: 3 * time.Second, End: end, After: "matmul"}, {Length: time.Second}}}
 			c.change(&w)
 			list, cause := gaps(&w)
 			if cause != c.want || len(list) != c.listed {

@@ -45,13 +45,42 @@ func (j *workJoin) chip(d *model.Device, at chipAt) model.Work {
 	if w.Busy.Known() && w.Bound == model.AtLeast && w.Busy.V == 0 { // it says nothing
 		w = model.NoWork(w.Cause)
 	}
-	if t := j.totals[totalKey{d.BusID, at.slot}]; t != nil {
-		return w.WithTotals(t.busy, t.programs)
+	t := j.total(totalKey{d.BusID, at.slot})
+	t.listen(users, func(c *model.ChipWork) bool { return c.Device == d.Index && c.Chip == d.Chips[at.slot].Name })
+	if w.Cause == model.WorkUsersHidden {
+		t.doubt(model.AtLeast, w.Cause)
 	}
-	if w.Measured() {
-		return w.WithTotals(0, 0)
+	if t.programs == 0 && !w.Measured() {
+		return w
 	}
-	return w
+	return t.shown().on(w)
+}
+
+// listen notes which users of a chip have reported nothing of it, and what those that
+// never did leave in doubt.
+func (t *workTotal) listen(users []*model.Process, of func(*model.ChipWork) bool) {
+	for id := range t.silent {
+		if !slices.ContainsFunc(users, func(p *model.Process) bool { return p.ID() == id }) {
+			t.doubt(model.AtLeast, model.WorkOtherProcess)
+			delete(t.silent, id)
+		}
+	}
+	for _, p := range users {
+		if slices.ContainsFunc(p.Work.Chips, func(c model.ChipWork) bool { return of(&c) }) {
+			delete(t.silent, p.ID())
+		} else {
+			t.silent[p.ID()] = true
+		}
+	}
+}
+
+// shown are the totals as of now: a user that is silent may be running programs.
+func (t *workTotal) shown() workTotal {
+	now := *t
+	if len(t.silent) > 0 {
+		now.doubt(model.AtLeast, model.WorkOtherProcess)
+	}
+	return now
 }
 
 // stateStatus is why values of a device in a state are missing.
@@ -170,12 +199,15 @@ func hasNoProfiler(release string) bool {
 func busiest(chips []model.Chip) model.Work {
 	var best *model.Work
 	unknown := false
-	var busy, programs uint64
+	var sum workTotal
 	totals := false
 	for i := range chips {
 		w := &chips[i].Work
 		if t, ok := w.BusyTime.Get(); ok {
-			busy, programs, totals = busy+t, programs+w.ProgramSum.V, true
+			sum.busy, sum.programs, totals = sum.busy+t, sum.programs+w.ProgramSum.V, true
+			sum.doubt(w.TotalBound, model.WorkOtherChip)
+		} else {
+			sum.doubt(model.AtLeast, model.WorkOtherChip)
 		}
 		unknown = unknown || !w.Busy.Known()
 		if best == nil || w.Busy.Known() && (!best.Busy.Known() || w.Busy.V > best.Busy.V) {
@@ -193,7 +225,7 @@ func busiest(chips []model.Chip) model.Work {
 		}
 	}
 	if totals {
-		return w.WithTotals(busy, programs)
+		return sum.on(w)
 	}
 	return w
 }

@@ -96,7 +96,7 @@ func (b *builder) operations(group Group, p *model.Process, c *model.ChipWork, n
 			}
 			b.series[id] = s
 		}
-		b.to.Point(s, Point{ns, share}, c.ShareBound())
+		b.to.Point(s, Point{ns, share}, c.Work.ShareBound())
 	}
 }
 

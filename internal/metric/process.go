@@ -117,7 +117,7 @@ func works() []Process {
 			if c == nil {
 				return Value{None: true}
 			}
-			v := busy(&c.Work, c.Work.Busy)
+			v := busy(&c.Work, c.Work.Busy, c.Work.Bound)
 			v.Text, v.Why = words.Busy(&c.Work), words.WorkCause(c.Work.Cause)
 			return v
 		},

@@ -9,10 +9,10 @@ import (
 const Utilization = "utilization.gpu"
 
 // busy is a figure of a chip's work, with its bound, or why there is none.
-func busy(w *model.Work, r model.Reading[float64]) Value {
+func busy(w *model.Work, r model.Reading[float64], bound model.Bound) Value {
 	v := num(r)
 	if v.Known() {
-		v.Bound = w.Bound
+		v.Bound = bound
 		return v
 	}
 	if !w.Busy.Known() { // else it is this figure alone that is missing, for its own reason
@@ -24,10 +24,21 @@ func busy(w *model.Work, r model.Reading[float64]) Value {
 // total is a counter of a chip's work.
 func total(w *model.Work, r model.Reading[uint64]) Value {
 	v := num(r)
-	if !v.Known() {
+	switch {
+	case v.Known():
+		v.Bound = w.TotalBound
+	case w.Cause != "": // else it is the totals alone that are missing, for their own reason
 		v.Why = words.WorkCause(w.Cause)
 	}
 	return v
+}
+
+// boundOf is the bound of a figure as a word, or why there is no figure.
+func boundOf(v Value) Value {
+	if !v.Known() {
+		return v
+	}
+	return str(v.Bound.String())
 }
 
 // work is what runs on a device, measured.
@@ -44,16 +55,11 @@ func work() []Device {
 			Name: "busy", Title: "Busy", Head: "Busy", Kind: Gauge, Rate: true, Unit: "%", Per: 0.01, Decimals: 1, JSON: "work.busy_ratio",
 			Help: "share of the time in which a program ran on the device (of the busiest of its chips), as tt-metal reports; not the share of its cores",
 			Prom: prom(gauge("busy_ratio"), "tenstorrent_busy_bound", "tenstorrent_chip_busy_ratio"),
-			Get:  of(func(w *model.Work) Value { return busy(w, w.Busy) }),
+			Get:  of(func(w *model.Work) Value { return busy(w, w.Busy, w.Bound) }),
 		},
 		{
 			Name: "busy.bound", Help: boundHelp + "busy", JSON: "work.busy_bound",
-			Get: of(func(w *model.Work) Value {
-				if !w.Busy.Known() {
-					return busy(w, w.Busy)
-				}
-				return str(w.Bound.String())
-			}),
+			Get: of(func(w *model.Work) Value { return boundOf(busy(w, w.Busy, w.Bound)) }),
 		},
 		{
 			Name: "busy.reason", Title: "Busy, Reason", Sparse: true, Help: "why busy is not known, or not exactly",
@@ -61,28 +67,36 @@ func work() []Device {
 		},
 		{
 			Name: "busy.time", Title: "Busy Time", Sparse: true, Kind: Counter, Unit: "s", Per: 1e9, Decimals: 3, JSON: "work.busy_ns_total",
-			Help: "time in which a program ran since ttmon first saw the device report, over all its chips",
+			Help: "time in which programs ran that ended since ttmon first saw the device report, over all its chips",
 			Prom: prom(counter("busy_seconds_total", "").with("", 1e-9), "", "tenstorrent_chip_busy_seconds_total"),
 			Get:  of(func(w *model.Work) Value { return total(w, w.BusyTime) }),
 		},
 		{
-			Name: "programs", Title: "Programs", Sparse: true, Kind: Counter, JSON: "work.programs_total", Help: "programs that ran since then",
+			Name: "programs", Title: "Programs", Sparse: true, Kind: Counter, JSON: "work.programs_total", Help: "programs that ended since then",
 			Prom: prom(counter("programs_total", ""), "", "tenstorrent_chip_programs_total"),
 			Get:  of(func(w *model.Work) Value { return total(w, w.ProgramSum) }),
 		},
 		{
+			Name: "programs.bound", Help: boundHelp + "programs and busy.time", JSON: "work.totals_bound",
+			Get: of(func(w *model.Work) Value { return boundOf(total(w, w.ProgramSum)) }),
+		},
+		{
 			Name: "programs.rate", Title: "Programs Per Second", Sparse: true, Kind: Gauge, Rate: true, Unit: "1/s", JSON: "work.programs_per_s", Help: "programs that ran a second; needs a second sample",
-			Get: of(func(w *model.Work) Value { return busy(w, w.Programs) }),
+			Get: of(func(w *model.Work) Value { return busy(w, w.Programs, w.ShareBound()) }),
+		},
+		{
+			Name: "programs.rate.bound", Help: boundHelp + "programs.rate", JSON: "work.programs_bound",
+			Get: of(func(w *model.Work) Value { return boundOf(busy(w, w.Programs, w.ShareBound())) }),
 		},
 		{
 			Name: "busy.late", Title: "Waiting For The Host", Sparse: true, Kind: Gauge, Rate: true, Unit: "%", Per: 0.01, Decimals: 1, JSON: "work.late_ratio",
 			Help: "share of the time between programs that follow within 100 ms: the device waited for the host", Prom: gauge("host_late_ratio"),
-			Get: of(func(w *model.Work) Value { return busy(w, w.Late) }),
+			Get: of(func(w *model.Work) Value { return busy(w, w.Late, w.LateBound()) }),
 		},
 		{
 			Name: Utilization, Kind: Gauge, Rate: true, Unit: "%", Per: 0.01,
 			Help: "busy, under nvidia-smi's name; with --allow-estimates activity.estimate where that is not known",
-			Get:  of(func(w *model.Work) Value { return busy(w, w.Busy) }),
+			Get:  of(func(w *model.Work) Value { return busy(w, w.Busy, w.Bound) }),
 		},
 	}
 }
@@ -110,16 +124,11 @@ func worked() []App {
 		{
 			Name: "busy", Kind: Gauge, Rate: true, Unit: "%", Per: 0.01, Decimals: 1, Synonyms: same("sm"),
 			Help: "share of the time in which one of its programs ran on the device (on the busiest of its chips)",
-			Get:  of(func(c *model.ChipWork) Value { return busy(&c.Work, c.Work.Busy) }),
+			Get:  of(func(c *model.ChipWork) Value { return busy(&c.Work, c.Work.Busy, c.Work.Bound) }),
 		},
 		{
 			Name: "busy.bound", Help: boundHelp + "busy",
-			Get: of(func(c *model.ChipWork) Value {
-				if !c.Work.Busy.Known() {
-					return busy(&c.Work, c.Work.Busy)
-				}
-				return str(c.Work.Bound.String())
-			}),
+			Get: of(func(c *model.ChipWork) Value { return boundOf(busy(&c.Work, c.Work.Busy, c.Work.Bound)) }),
 		},
 		{
 			Name: "busy.reason", Help: "why busy is not known, or not exactly",
@@ -132,6 +141,10 @@ func worked() []App {
 		{
 			Name: "programs", Kind: Counter, Help: "its programs that ran on that chip",
 			Get: of(func(c *model.ChipWork) Value { return total(&c.Work, c.Work.ProgramSum) }),
+		},
+		{
+			Name: "programs.bound", Help: boundHelp + "programs and busy.time",
+			Get: of(func(c *model.ChipWork) Value { return boundOf(total(&c.Work, c.Work.ProgramSum)) }),
 		},
 		{
 			Name: "operation", Help: "the operation that takes most of that chip's time",

@@ -18,9 +18,11 @@ type Work struct {
 	// follow each other closely: the chip had nothing to do, and soon had.
 	Late Reading[float64]
 
-	// Totals, since ttmon first saw the chip report.
+	// Totals of the programs that ended since ttmon first saw the chip report. A doubt
+	// about the window passes; one about the totals stays.
 	BusyTime   Reading[uint64] // ns
 	ProgramSum Reading[uint64]
+	TotalBound Bound // of both, and of what operations took in all
 }
 
 // WorkCause is why it is not known, or not exactly, how busy a chip is. The set
@@ -190,14 +192,23 @@ type ChipWork struct {
 	GapsCause GapCause
 }
 
-// ShareBound is the bound of the shares of the operations. Where a part of what was
-// reported may have run before the window, it is not known of which operations: each
-// share may be too high, though their sum is not.
-func (c *ChipWork) ShareBound() Bound {
-	if c.Work.Bound == AtLeast && c.Work.Cause == WorkUnreported {
+// ShareBound is the bound of programs a second, and of the shares of the operations.
+// Where a part of what was reported may have run before the window, it is not known of
+// which operations: each may be too high, though the sum of their shares is not.
+func (w *Work) ShareBound() Bound {
+	if w.Bound == AtLeast && w.Cause == WorkUnreported {
 		return Unsure
 	}
-	return c.Work.Bound
+	return w.Bound
+}
+
+// LateBound is the bound of Late. What is not reported ran between the programs that
+// are: that time may be shorter.
+func (w *Work) LateBound() Bound {
+	if w.Bound != Exact {
+		return Unsure
+	}
+	return Exact
 }
 
 // MaxGaps is how many gaps are kept of a process and chip.
@@ -314,7 +325,7 @@ const (
 )
 
 // WithTotals is w with its totals.
-func (w Work) WithTotals(busyNS, programs uint64) Work {
-	w.BusyTime, w.ProgramSum = Value(busyNS), Value(programs)
+func (w Work) WithTotals(busyNS, programs uint64, bound Bound) Work {
+	w.BusyTime, w.ProgramSum, w.TotalBound = Value(busyNS), Value(programs), bound
 	return w
 }

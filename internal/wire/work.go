@@ -26,10 +26,14 @@ func workFigures(a archive, w *model.Work) {
 	}
 	field(a, "text", &text)
 	field(a, "window_s", &w.Window)
+	programs, late := w.ShareBound(), w.LateBound() // they follow from what was read
 	reading(a, "programs_per_s", &w.Programs)
+	boundWord(a, "programs_bound", &programs)
 	reading(a, "late_ratio", &w.Late)
+	boundWord(a, "late_bound", &late)
 	reading(a, "busy_ns_total", &w.BusyTime)
 	reading(a, "programs_total", &w.ProgramSum)
+	boundWord(a, "totals_bound", &w.TotalBound)
 }
 
 // processWork is what a process had its chips do.

@@ -24,7 +24,7 @@ func working(pid int, busy float64, cause model.WorkCause) model.Process {
 	p.Work = model.ProcessWork{
 		Watched: true, Host: model.HostWork{Enqueued: 10, LastEnqueue: at, LastFinish: at.Add(time.Millisecond)},
 		Chips: []model.ChipWork{{
-			Device: 0, ChipID: 1, Chip: "L", Work: w.WithTotals(uint64(busy*1e9), uint64(busy*100)), LastRecord: at, Longest: 0.01, LongestGap: 3,
+			Device: 0, ChipID: 1, Chip: "L", Work: w.WithTotals(uint64(busy*1e9), uint64(busy*100), model.Exact), LastRecord: at, Longest: 0.01, LongestGap: 3,
 			Gaps: []model.Gap{{Length: 3e9, End: t0, After: "softmax"}, {Length: 1e9, End: t0.Add(time.Second)}}, GapsCause: model.GapsUnprofiled,
 			Operations: []model.Operation{{Name: "softmax", Calls: 2, Time: uint64(busy * 1e8)}, {Name: "matmul", Calls: 3, Time: uint64(busy * 9e8)}, {Calls: 1, Others: 4}},
 		}},

@@ -50,20 +50,20 @@ func (o *Op) Text() OpText {
 		return t
 	}
 	if v, ok := o.Rate.Get(); ok {
-		t.Rate = words.Whole(v)
+		t.Rate = words.Mark(o.bound()) + words.Whole(v)
 	}
-	t.Name, t.Calls = words.Operation(o.Operation), strconv.FormatUint(o.Calls, 10)
-	t.Mean, t.Longest, t.Time = words.ProgramTime(time.Duration(o.mean())), words.ProgramTime(time.Duration(o.Longest)), words.ProgramTime(time.Duration(o.Time))
+	total := words.Mark(o.Chip.Work.TotalBound)
+	t.Name, t.Calls = words.Operation(o.Operation), total+strconv.FormatUint(o.Calls, 10)
+	t.Mean, t.Longest, t.Time = words.ProgramTime(time.Duration(o.mean())), words.ProgramTime(time.Duration(o.Longest)), total+words.ProgramTime(time.Duration(o.Time))
 	return t
 }
 
-// bound is that of the share. What is not reported ran between the programs that
-// are: that time may be shorter.
+// bound is that of the share.
 func (o *Op) bound() model.Bound {
-	if b := o.Chip.ShareBound(); !o.Late || b == model.Exact {
-		return b
+	if o.Late {
+		return o.Chip.Work.LateBound()
 	}
-	return model.Unsure
+	return o.Chip.Work.ShareBound()
 }
 
 func (o *Op) mean() uint64 {
@@ -252,10 +252,11 @@ type opJSON struct {
 	Operation string   `json:"operation"`
 	Others    int      `json:"others,omitempty"`
 	Share     *float64 `json:"share_ratio"`
-	Bound     string   `json:"share_bound,omitempty"` // of share_ratio; empty where there is none
+	Bound     string   `json:"share_bound,omitempty"` // of share_ratio and calls_per_s; empty where there is none
 	Rate      *float64 `json:"calls_per_s"`
 	Calls     uint64   `json:"calls"`
 	Time      uint64   `json:"time_ns"`
+	Totals    string   `json:"totals_bound"` // of calls and time_ns
 	Mean      uint64   `json:"mean_ns"`
 	Longest   uint64   `json:"longest_ns"`
 	Device    *int     `json:"device"`
@@ -278,7 +279,7 @@ func AppendOpsJSON(dst []byte, s *model.Snapshot, x Ops) []byte {
 			continue // it is late_ratio of the snapshot
 		}
 		j := opJSON{
-			Operation: o.Name, Others: o.Others, Share: value(o.Share), Rate: value(o.Rate), Calls: o.Calls, Time: o.Time, Mean: o.mean(), Longest: o.Longest,
+			Operation: o.Name, Others: o.Others, Share: value(o.Share), Rate: value(o.Rate), Calls: o.Calls, Time: o.Time, Totals: o.Chip.Work.TotalBound.String(), Mean: o.mean(), Longest: o.Longest,
 			Chip: o.Chip.Chip, PID: o.Process.PID, Process: words.Program(o.Process),
 		}
 		if o.Share.Known() {

@@ -25,7 +25,7 @@ func waits() (*model.Snapshot, *model.Process) {
 		Host:    model.HostWork{Enqueued: 1205, LastEnqueue: at(42), LastName: "AllGather", WaitingSince: at(41), WaitingFor: model.WaitsForFinish, LastFinish: at(60)},
 		Chips: []model.ChipWork{{
 			Device: d.Index, ChipID: 7, LastName: "LayerNorm\x1b[31m", LastRecord: at(43), Longest: 0.8, LongestName: "Matmul",
-			Work: model.NoWork(model.WorkSilent).WithTotals(1e9, 1204),
+			Work: model.NoWork(model.WorkSilent).WithTotals(1e9, 1204, model.Exact),
 		}},
 	}
 	s.Processes = []model.Process{p}
