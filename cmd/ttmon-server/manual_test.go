@@ -46,7 +46,7 @@ func sections(*cobra.Command) []clidocs.Section {
 			{Name: p.Config, Meaning: "the configuration"},
 			{Name: p.Conditions, Meaning: "ttmond's, for the thresholds"},
 			{Name: p.Socket, Meaning: "the API socket for ttmon"},
-			{Name: p.StateDir, Meaning: "history, events, alerts, jobs"},
+			{Name: p.StateDir, Meaning: "history, events, alerts, runs"},
 		}},
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/user"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,27 +24,47 @@ import (
 type runsCmd struct {
 	*app
 	runFilter
-	job       string
-	json, csv bool
+	job, by         string
+	json, csv, left bool
 }
 
-// runFilter is the flags by which runs and jobs are chosen.
+// byJob is the value of --by that groups runs by their jobs.
+const byJob = "job"
+
+// runFilter is the flags by which runs are chosen.
 type runFilter struct {
 	since, until, user, device, match string
 	limit                             int
 	leaked, failed, running           bool
 }
 
-func (r *runFilter) flags(f *pflag.FlagSet, what string) {
+func (r *runsCmd) flags(f *pflag.FlagSet) {
 	f.StringVar(&r.since, "since", "", "only those that ran after `TIME`: an age (2h, 7d), today, yesterday or a date (2026-11-15T03:00) (default 1d)")
 	f.StringVar(&r.until, "until", "", "only those that started before `TIME`")
 	f.StringVarP(&r.user, "user", "u", "", "only those of this `USER`, by name or uid")
 	f.StringVarP(&r.device, "id", "i", "", "only those that used this `DEVICE`: index, bus id or ASIC id")
 	f.StringVar(&r.match, "match", "", "only those with this `TEXT` in command, user or job")
-	f.IntVarP(&r.limit, "lines", "n", 0, "print at most the last `N` "+what)
+	f.IntVarP(&r.limit, "lines", "n", 0, "print at most the last `N`")
 	f.BoolVar(&r.leaked, "leaked", false, "only those that left memory accounted after they exited")
 	f.BoolVar(&r.failed, "failed", false, "only those that failed: non-zero exit code, signal, out of memory")
 	f.BoolVar(&r.running, "running", false, "only those that are still running")
+	f.BoolVar(&r.left, "left", false, "with --by job: show what jobs left behind: processes and stale memory accounting")
+	f.BoolVar(&r.json, "json", false, "print JSON (schema ttmon.runs/1; by job ttmon.jobs/1)")
+	f.BoolVar(&r.csv, "csv", false, "print CSV, one line per run or job and device")
+}
+
+// newJobs is another name of ttmon runs --by job.
+func newJobs(a *app) *cobra.Command {
+	r := &runsCmd{app: a, by: byJob}
+	cmd := &cobra.Command{
+		Use:    "jobs [JOB…]",
+		Short:  "List Slurm jobs and Kubernetes pods: ttmon runs --by job",
+		Hidden: true,
+		Args:   cobra.ArbitraryArgs,
+		RunE:   func(_ *cobra.Command, args []string) error { return r.run(args) },
+	}
+	r.flags(cmd.Flags())
+	return cmd
 }
 
 func newRuns(a *app) *cobra.Command {
@@ -61,27 +83,42 @@ those that it sees, for its user (top.runs), and this command lists them. Snapsh
 are a second apart, so a peak is at least what is said (≥).
 Energy is that of the whole device: where others used it meanwhile it is marked (~).
 
-Exit codes: 0 ok; 2 bad argument; 3 no ttmon-server runs here and nothing was kept;
-6 no run of this number.`,
+--by job groups them by Slurm job and Kubernetes pod: of each who ran it, when, the
+most memory that its runs held together on each device, the energy, how its runs
+ended, and what they left. RUN is then a job, by its id or name; a job is listed if
+one of its runs is asked for. --left says what jobs have left behind instead:
+processes that still hold devices, and what dead ones left in tt-metal's accounting.
+That is what the epilog for Slurm asks (docs/install/slurm.md).
+
+Exit codes: 0 ok; with --left 1 if something is left; 2 bad argument; 3 no
+ttmon-server runs here and nothing was kept; 6 no run of this number.`,
 		Example: `  ttmon runs                          the runs of the last day
   ttmon runs r318                     one run in full
   ttmon runs --since yesterday --leaked
   ttmon runs --user anna --failed --since 7d --csv
-  ttmon runs -i 5 --match serve.py    what ran on device 5`,
+  ttmon runs -i 5 --match serve.py    what ran on device 5
+  ttmon runs --by job --since 7d      the jobs of the last week
+  ttmon runs --by job --left 4711     what a job left behind`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error { return r.run(args) },
 	}
 	f := cmd.Flags()
-	r.flags(f, "runs")
+	r.flags(f)
 	f.StringVar(&r.job, "job", "", "only those of this `JOB`: a Slurm job id or a pod's name")
-	f.BoolVar(&r.json, "json", false, "print JSON (schema ttmon.runs/1)")
-	f.BoolVar(&r.csv, "csv", false, "print CSV, one line per run and device")
+	f.StringVar(&r.by, "by", "", "group them `BY` job")
 	return cmd
 }
 
 func (r *runsCmd) run(names []string) error {
-	if r.json && r.csv {
+	switch {
+	case r.json && r.csv:
 		return exit.Usage("--json and --csv cannot be used together")
+	case r.by != "" && r.by != byJob:
+		return exit.Usage("--by: %q is not supported: use job", r.by)
+	case r.left && r.by != byJob:
+		return exit.Usage("--left needs --by job")
+	case r.left && r.csv:
+		return exit.Usage("--left and --csv cannot be used together")
 	}
 	q, err := r.query(names, len(names) == 0 && r.job == "")
 	if err != nil {
@@ -91,6 +128,13 @@ func (r *runsCmd) run(names []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	from := r.runs()
+	if r.by == byJob {
+		answer, err := from.Jobs(ctx, q)
+		if err != nil {
+			return err
+		}
+		return r.printJobs(answer)
+	}
 	answer, err := from.Runs(ctx, q)
 	if err != nil {
 		return err
@@ -161,14 +205,50 @@ func (r *runFilter) query(names []string, lately bool) (q runs.Query, err error)
 	return q, nil
 }
 
+// userID is the number of a user who was named by name or number.
+func userID(name string) (int, error) {
+	if n, err := strconv.Atoi(name); err == nil && n >= 0 {
+		return n, nil
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		return 0, exit.Usage("--user: no user %q on this host: use a name or a number", name)
+	}
+	return strconv.Atoi(u.Uid)
+}
+
+// printJobs prints jobs. Its exit code says whether they left something, where that was
+// asked.
+func (r *runsCmd) printJobs(a *runs.JobsAnswer) (err error) {
+	left := text.AppendLeft(nil, a)
+	switch {
+	case r.json:
+		err = r.printJSON(a)
+	case r.csv:
+		err = r.Output("").Write(text.AppendJobsCSV(nil, a))
+	case r.left:
+		err = r.PrintText(left)
+	default:
+		err = r.PrintText(text.AppendJobs(nil, a, text.Options{}))
+	}
+	if err == nil && r.left && len(left) > 0 {
+		return exit.Silent(1)
+	}
+	return err
+}
+
+func (r *runsCmd) printJSON(answer any) error {
+	b, err := json.MarshalIndent(answer, "", "  ")
+	if err != nil {
+		return exit.With(exit.Internal, "%w", err)
+	}
+	return r.Output("").Write(append(b, '\n'))
+}
+
 func (r *runsCmd) print(a *runs.Answer, whole bool) error {
 	switch {
 	case r.json:
-		b, err := json.MarshalIndent(a, "", "  ")
-		if err != nil {
-			return exit.With(exit.Internal, "%w", err)
-		}
-		return r.Output("").Write(append(b, '\n'))
+		return r.printJSON(a)
 	case r.csv:
 		return r.Output("").Write(text.AppendRunsCSV(nil, a))
 	}

@@ -10,9 +10,10 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/hermetic"
-	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
+	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/runs/keep"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
@@ -53,7 +54,9 @@ func TestHostileJobs(t *testing.T) {
 	for uid := range 2 {
 		a.play(60000+uid, "jobs")
 	}
-	book := jobs.New()
+	book := keep.New(keep.Options{Dir: t.TempDir(), Report: func(err error) { t.Error(err) }})
+	book.Restore()
+	defer book.Close()
 	a.await("root's job and those who claim to belong to it", func() bool {
 		s := a.snapshot()
 		book.Observe(s)
@@ -67,11 +70,16 @@ func TestHostileJobs(t *testing.T) {
 	})
 	s := a.snapshot()
 	book.Observe(s)
-	list := book.Find(jobs.Query{IDs: []string{forgedJob}})
+	q := runs.Query{Jobs: true, Names: []string{forgedJob}}
+	found, _, err := book.Find(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := runs.ByJob(found, &q, s)
 	if len(list) != 1 || list[0].UID != 0 {
 		t.Fatalf("job %s is %+v", forgedJob, list)
 	}
-	for _, h := range list[0].Now(s).Holding {
+	for _, h := range list[0].Holding {
 		if h.PID != a.root.Process.Pid {
 			t.Errorf("process %d counts for root's job", h.PID)
 		}

@@ -17,7 +17,6 @@ import (
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/history/changed"
 	"github.com/ttmon/ttmon/internal/history/held"
-	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/wire"
@@ -57,7 +56,6 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 			Held:   changes,
 			Past:   func(time.Time) (time.Time, []byte, error) { return snap.Time, wire.Append(nil, snap), nil },
 			Span:   func() (time.Time, time.Time) { return snap.Time, snap.Time },
-			Jobs:   func(jobs.Query) []jobs.Job { return []jobs.Job{{}} },
 			Runs: func(runs.Query) ([]runs.Run, bool, error) {
 				d := runs.Device{Power: &runs.Stat{Mean: 1}, PCIe: &runs.PCIe{}, Chips: []runs.Chip{{ID: "1"}}, Pools: map[string]runs.Pool{"dram": {Peak: 1}}}
 				return []runs.Run{{ID: 1, Devices: []runs.Device{d}, Neighbours: []runs.Neighbour{{Devices: []int{0}}}, Left: []runs.Left{{}}}}, true, nil

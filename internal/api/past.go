@@ -12,7 +12,6 @@ import (
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/history/changed"
 	"github.com/ttmon/ttmon/internal/history/held"
-	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/wire"
@@ -33,8 +32,6 @@ type Memory struct {
 	Range func(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]Series, error)
 	// Changed finds the series of the host that changed in a stretch of time.
 	Changed func(ctx context.Context, from, to time.Time) (*changed.Answer, error)
-	// Jobs are what jobs took.
-	Jobs func(jobs.Query) []jobs.Job
 	// Runs are the programs that used devices.
 	Runs func(runs.Query) (list []runs.Run, more bool, err error)
 	// Alerts are those that are pending or firing.

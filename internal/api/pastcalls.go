@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/history/changed"
-	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/runs/compare"
@@ -63,22 +62,9 @@ func (s pastCalls) list() []call {
 		{method: "GET", path: "/v1/processes/{pid}/history", serve: offered(s.Past != nil, s.processPast), help: "what a process held over time: every change from every_change_since on, or the most of each step where step_s is above 0; before that what the snapshots have that are kept", answer: pastAnswer{}, params: []param{
 			pidParam, startParam, endParam, {name: "points", help: "at most about so many, 2 to 1000"}, {name: "start_ticks", help: "of the process that is meant"},
 		}},
-		{method: "GET", path: "/v1/jobs", serve: offered(s.Jobs != nil, s.jobsOf), help: "Slurm jobs and pods: what they took of boards, how their runs ended, and what they left behind; a job is listed if one of its runs is asked for", answer: jobs.Answer{}, params: []param{
-			{name: "id", help: "or name of a job; may be given again"},
-			{name: "uid", help: "of their user"},
-			{name: "since", help: "those that ran at this time or later"},
-			{name: "until", help: "those that began before this time"},
-			{name: "device", help: "that they used: index or bus id"},
-			{name: "command", help: "exactly this command line"},
-			{name: "text", help: "in the command, the user or the job"},
-			{name: "leaked", help: "true: only those that left memory behind"},
-			{name: "failed", help: "true: only those that are known to have ended badly"},
-			{name: "running", help: "true or false: only those that have not, or have, ended"},
-			{name: "limit", help: "the newest so many"},
-		}},
 		{method: "GET", path: "/v1/runs", serve: offered(s.Runs != nil, s.runsOf), help: "the programs that used devices: who, when, how they ended, what they took", answer: runs.Answer{}, params: []param{
 			{name: "id", help: "of a run (r318), a process or a job; may be given again"},
-			{name: "jobs", help: "true: only those of a job"},
+			{name: "jobs", help: "true: all runs of each Slurm job or pod that has such a run; id is then that of a job, or its name"},
 			{name: "uid", help: "of their user"},
 			{name: "since", help: "those that ran at this time or later"},
 			{name: "until", help: "those that began before this time"},

@@ -21,7 +21,6 @@ import (
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/history/changed"
-	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/launches"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
@@ -153,8 +152,8 @@ func filledHost(t *testing.T, f *filled, hiding *int) (*Server, string) {
 	t.Helper()
 	snap := of[model.Snapshot](f)
 	snap.Source, snap.Processes[0].State, snap.Devices[0].State = model.Daemon, model.Running, model.StateOK
-	event, run, job := of[model.Event](f), of[runs.Answer](f).Runs[0], of[jobs.Answer](f).Jobs[0].Job
-	run.Job.Kind, run.End.Kind, job.Kind, job.ID, job.Runs = runs.JobSlurm, runs.Exited, jobs.Slurm, run.Job.ID, nil
+	event, run := of[model.Event](f), of[runs.Answer](f).Runs[0]
+	run.Job.Kind, run.End.Kind = runs.JobSlurm, runs.Exited
 	log, err := eventlog.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +202,6 @@ func filledHost(t *testing.T, f *filled, hiding *int) (*Server, string) {
 			Events: func() EventLog { return log },
 			Past:   func(time.Time) (time.Time, []byte, error) { return snap.Time, wire.Append(nil, &snap), nil },
 			Span:   func() (time.Time, time.Time) { return snap.Time, snap.Time },
-			Jobs:   func(jobs.Query) []jobs.Job { return []jobs.Job{job} },
 			Runs: func(q runs.Query) (list []runs.Run, more bool, err error) {
 				if q.Visible == nil || q.Visible(run.UID) {
 					list = append(list, run)

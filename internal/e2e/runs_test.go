@@ -172,3 +172,39 @@ func TestRuns(t *testing.T) {
 		t.Errorf("%+v", out)
 	}
 }
+
+// TestRunsByJob: a job of Slurm is its runs: who, how much, and what it holds and has
+// left now.
+func TestRunsByJob(t *testing.T) {
+	t.Parallel()
+	h := start(t, sim.Options{Boards: "n150"})
+	d := startDaemon(t, h)
+	d.restartableServer()
+	pid, err := strconv.Atoi(strings.TrimSpace(ctl(t, h, "run", "name=train,devices=0,kind=metal,dram=2G")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	moveInto(t, h, []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}, "slurm/uid_0/job_4711/step_0/task_0", pid)
+	await := func(want string, code int, args ...string) {
+		t.Helper()
+		var got result
+		for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(100 * time.Millisecond) {
+			if got = runIn(t, h, append(args, "--daemon", d.api)...); got.code == code && strings.Contains(got.out, want) {
+				return
+			}
+		}
+		t.Errorf("%q: no %q with code %d in %+v", args, want, code, got)
+	}
+	await("~2.0 GiB", 0, "runs", "--by", "job", "4711")
+	await("running", 0, "jobs")
+	await("slurm,4711,root,0,running,", 0, "runs", "--by", "job", "--csv", "--user", "0")
+	await(`"step": "0"`, 0, "runs", "--by", "job", "--json")
+	await("process "+strconv.Itoa(pid)+" (train) of job 4711 holds device 0", 1, "runs", "--by", "job", "--left", "4711")
+	await("no job", 0, "runs", "--by", "job", "--failed")
+	if out := runProgram(t, h, "/bin/kill", "-KILL", strconv.Itoa(pid)); out.code != 0 {
+		t.Fatalf("%+v", out)
+	}
+	await("2.0 GiB of the dead process "+strconv.Itoa(pid)+" (train) of job 4711", 1, "jobs", "--left", "4711")
+	await("ended", 0, "runs", "--by", "job", "4711")
+	await("", 0, "runs", "--by", "job", "--left", "4712")
+}

@@ -14,14 +14,14 @@ import (
 // Query is which runs are asked for. Zero values ask for all.
 type Query struct {
 	// Names are numbers of runs (r318, 318); a number that no run has is that of a
-	// process or a job.
+	// process or a job. With Jobs they are ids or names of jobs.
 	Names   []string
 	UID     *int
 	Since   time.Time // ended after, or running
 	Until   time.Time // began before
 	Device  string    // bus id or index
 	Job     string    // by id or name
-	Jobs    bool      // of any job
+	Jobs    bool      // whole jobs: all runs of each job that has a run which matches
 	Command string    // exactly this one
 	Text    string    // in the command, the name, the user or the job
 	Leaked  bool      // left memory behind
@@ -49,10 +49,8 @@ func (r *Run) RunName() string { return fmt.Sprintf("r%d", r.ID) }
 
 // Matches reports whether a run matches the query, except for its name.
 func (q *Query) Matches(r *Run) bool {
-	if q.Show != nil && (q.Command != "" || q.Job != "" || q.Text != "") {
-		shown := *r
-		q.Show(&shown)
-		r = &shown
+	if q.Command != "" || q.Job != "" || q.Text != "" {
+		r = q.shown(r)
 	}
 	switch {
 	case q.Visible != nil && !q.Visible(r.UID),
@@ -70,6 +68,16 @@ func (q *Query) Matches(r *Run) bool {
 		return false
 	}
 	return true
+}
+
+// shown is the run as the asking user may see it.
+func (q *Query) shown(r *Run) *Run {
+	if q.Show == nil {
+		return r
+	}
+	c := *r
+	q.Show(&c)
+	return &c
 }
 
 // Ended is when the run was last known to have a device.
@@ -99,8 +107,12 @@ func (r *Run) contains(text string) bool {
 	return slices.ContainsFunc(list, func(s string) bool { return strings.Contains(strings.ToLower(s), text) })
 }
 
-// Named reports whether a run has one of the numbers.
+// Named reports whether a run has one of the numbers; with Jobs, whether its job has
+// one of the names.
 func (q *Query) Named(r *Run) bool {
+	if q.Jobs {
+		return slices.ContainsFunc(q.Names, q.shown(r).inJob)
+	}
 	return slices.ContainsFunc(q.Names, func(name string) bool {
 		id, ok := ParseID(name)
 		return ok && id == r.ID
@@ -110,6 +122,7 @@ func (q *Query) Named(r *Run) bool {
 // NamedOtherwise reports whether a process of a run, or its job, has one of the
 // names.
 func (q *Query) NamedOtherwise(r *Run) bool {
+	r = q.shown(r)
 	return slices.ContainsFunc(q.Names, func(name string) bool {
 		return r.inJob(name) || slices.ContainsFunc(r.Processes, func(p Process) bool { return strconv.Itoa(p.PID) == name })
 	})

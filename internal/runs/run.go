@@ -268,6 +268,9 @@ type Device struct {
 
 	Pools map[string]Pool `json:"memory"` // by pool; without those that no source accounts for
 	Chips []Chip          `json:"chips,omitempty"`
+	// Together is the most that this and other runs of its job held of the device at the
+	// same time, by pool; nil: no other run of its job had it open meanwhile.
+	Together map[string]Peak `json:"job_memory,omitempty"`
 
 	Power       *Stat   `json:"power_w,omitempty"`
 	Energy      float64 `json:"energy_j,omitempty"` // over the seconds in which power was known
@@ -455,7 +458,7 @@ func (r *Run) Clone() Run {
 	c.Devices = slices.Clone(r.Devices)
 	for i := range c.Devices {
 		d := &c.Devices[i]
-		d.Pools, d.Trouble = maps.Clone(d.Pools), maps.Clone(d.Trouble)
+		d.Pools, d.Together, d.Trouble = maps.Clone(d.Pools), maps.Clone(d.Together), maps.Clone(d.Trouble)
 		d.Power, d.Temperature, d.Clock, d.Activity, d.PCIe = copied(d.Power), copied(d.Temperature), copied(d.Clock), copied(d.Activity), copied(d.PCIe)
 		d.Work = slices.Clone(d.Work)
 		d.Chips = slices.Clone(d.Chips)

@@ -37,7 +37,7 @@ func (s *Server) past() *api.Past {
 	if s.archive == nil {
 		return nil
 	}
-	m := api.Memory{Events: s.archive.eventLog, Past: s.archive.at, Span: s.archive.span, Held: s.archive.held, Range: s.archive.ranges(), Changed: newComparer(s.archive).find, Jobs: s.jobs.Find, Runs: s.runs.Find}
+	m := api.Memory{Events: s.archive.eventLog, Past: s.archive.at, Span: s.archive.span, Held: s.archive.held, Range: s.archive.ranges(), Changed: newComparer(s.archive).find, Runs: s.runs.Find}
 	o := promapi.Options{Queryable: s.archive, User: func(r *http.Request) int { return api.UserOf(r.Context()) }, Lookback: s.archive.lookback, Version: version.Version}
 	if s.alerts != nil {
 		m.Alerts = s.apiAlerts

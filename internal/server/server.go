@@ -1,6 +1,6 @@
 // Package server is ttmon-server: it follows a host's snapshots and events, and
 // remembers, judges over time, tells and serves them. It holds the history, PromQL,
-// alerts, remote write, jobs, the condition of a Kubernetes node, the page, and
+// alerts, remote write, runs, the condition of a Kubernetes node, the page, and
 // /metrics on TCP.
 //
 // It needs no rights: what it knows of the host comes from a ttmond (package
@@ -26,7 +26,6 @@ import (
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/httpguard"
-	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs/keep"
 	"github.com/ttmon/ttmon/internal/server/vendor"
@@ -54,7 +53,6 @@ type Server struct {
 	api      *api.Server
 	recorder *recorder  // the last snapshot, for scrapes
 	archive  *archive   // those before; nil: there is none
-	jobs     *jobs.Book // what jobs took; nil likewise
 	runs     *keep.Book // the programs that used devices; nil likewise
 	alerts   *alert.Manager
 	outbox   *notify.Outbox
@@ -77,7 +75,6 @@ func New(o Options) *Server {
 	}
 	if s.cfg.History.Enabled {
 		s.archive = newArchive(s.cfg, s.log, s.recorder)
-		s.jobs = jobs.Open(s.cfg.StateDir, func(err error) { s.log.Warn("cannot save jobs", "err", err) })
 		s.runs = keep.New(keep.Options{
 			Dir: s.runsDir(), Keep: s.cfg.History.Runs.Duration, MaxBytes: int64(s.cfg.History.MaxMB) << 20 / 16, Interval: s.interval,
 			Report: func(err error) { s.log.Warn("runs are not complete", "err", err) },
@@ -151,13 +148,6 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 	g.Go(func() error { return s.recorder.run(ctx, &s.feed) })
 	if s.archive != nil {
 		g.Go(func() error { return s.archive.run(ctx, &s.feed) })
-		g.Go(func() error {
-			defer s.jobs.Close()
-			s.feed.Follow(ctx, s.jobs.Observe)
-			return nil
-		})
-	}
-	if s.archive != nil {
 		g.Go(func() error { s.recordRuns(ctx); return nil })
 	}
 	if s.alerts != nil {

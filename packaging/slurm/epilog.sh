@@ -33,12 +33,12 @@ say() {
 # second: what still holds a device after some of them stays.
 left=''
 for _ in 1 2 3 4 5 6 7 8 9 10; do
-	left=$(ttmon jobs "$@" --left "$job" 2>/dev/null)
+	left=$(ttmon runs --by job "$@" --left "$job" 2>/dev/null)
 	[ $? -le 1 ] || break
 	case $left in process*) sleep 1 ;; *) break ;; esac
 done
 
-if report=$(ttmon jobs "$@" --csv "$job" 2>&1); then
+if report=$(ttmon runs --by job "$@" --csv "$job" 2>&1); then
 	printf '%s\n' "$report" | sed 1d | say
 else
 	printf '%s\n' "$report" | say # no ttmond; a chip that hangs is seen without one

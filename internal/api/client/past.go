@@ -14,7 +14,6 @@ import (
 
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/history/changed"
-	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/wire"
@@ -51,19 +50,6 @@ func (c *Client) Events(ctx context.Context, q eventlog.Query) ([]model.Event, e
 		return nil, fmt.Errorf("reading the events of the ttmond at %s: %w", c.path, err)
 	}
 	return answer.Events, nil
-}
-
-// Jobs asks what jobs took.
-func (c *Client) Jobs(ctx context.Context, q runs.Query) (*jobs.Answer, error) {
-	body, err := c.get(ctx, "/v1/jobs?"+q.Values().Encode())
-	if err != nil {
-		return nil, err
-	}
-	answer := new(jobs.Answer)
-	if err := json.Unmarshal(body, answer); err != nil {
-		return nil, fmt.Errorf("reading the jobs of the ttmond at %s: %w", c.path, err)
-	}
-	return answer, nil
 }
 
 // Runs asks for the programs that used devices.

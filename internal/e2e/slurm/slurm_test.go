@@ -146,7 +146,7 @@ func TestSlurm(t *testing.T) {
 	}
 	var account string
 	c.Await("the peak", func() bool {
-		account, _ = c.Try(c.in("ttmon", "jobs", job)...)
+		account, _ = c.Try(c.in("ttmon", "runs", "--by", "job", job)...)
 		return strings.Contains(account, "3.0 GiB") && strings.Contains(account, "running")
 	})
 	for _, want := range []string{"anna", "n150", job} {
@@ -172,10 +172,10 @@ func TestSlurm(t *testing.T) {
 		return strings.HasPrefix(out, "nothing stale")
 	})
 	c.Await("ttmond to see that nothing is left", func() bool {
-		out, err := c.Try(c.in("ttmon", "jobs", "--left", job)...)
+		out, err := c.Try(c.in("ttmon", "runs", "--by", "job", "--left", job)...)
 		return err == nil && out == ""
 	})
-	if got := c.Run(c.in("ttmon", "jobs", job)...); !strings.Contains(got, "ended") || !strings.Contains(got, "3.0 GiB") {
+	if got := c.Run(c.in("ttmon", "runs", "--by", "job", job)...); !strings.Contains(got, "ended") || !strings.Contains(got, "3.0 GiB") {
 		t.Errorf("the job is forgotten:\n%s", got)
 	}
 	c.drains()

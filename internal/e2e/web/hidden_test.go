@@ -42,7 +42,7 @@ func TestHidden(t *testing.T) {
 			t.Errorf("%s tells what process %s is", path, pid)
 		}
 	}
-	for _, call := range []string{"snapshot", "said", "events", "processes", "processes/" + pid + "/history", "past?at=" + time.Now().UTC().Format(time.RFC3339), "jobs"} {
+	for _, call := range []string{"snapshot", "said", "events", "processes", "processes/" + pid + "/history", "past?at=" + time.Now().UTC().Format(time.RFC3339), "runs"} {
 		r, err := http.Get(n.url + "/api/v1/" + call)
 		if err != nil {
 			t.Fatal(err)

@@ -79,6 +79,28 @@ func (f *Finder) Own(q runs.Query) (*runs.Answer, error) {
 	return answer, nil
 }
 
+// Jobs groups the runs of a query by their jobs, with what these hold and left now.
+func (f *Finder) Jobs(ctx context.Context, q runs.Query) (*runs.JobsAnswer, error) {
+	q.Jobs = true
+	all := q
+	// Of all users, and whole: whose a job is depends on who else claims it.
+	all.UID, all.Limit = nil, 0
+	found, err := f.Runs(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	h, err := host.Open(f.Where)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	now, err := h.Next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &runs.JobsAnswer{Schema: runs.JobsSchema, Time: now.Time.UTC(), Jobs: runs.ByJob(found.Runs, &q, now), More: found.More}, nil
+}
+
 // Run is the last run of a number, or of a process or job.
 func (f *Finder) Run(ctx context.Context, name string) (runs.Run, error) {
 	answer, err := f.Runs(ctx, runs.Query{Names: []string{name}})

@@ -349,6 +349,41 @@ func (t *tracker) noteSharing(s *model.Snapshot, present map[*live][]*model.Proc
 				done[pair{a, b}] = done[pair{a, b}] || seconds > 0
 			}
 			a.device(s, index).Shared += longest
+			a.noteJob(s, list, index)
+		}
+	}
+}
+
+// noteJob notes what the runs of a job hold of a device together. users are all that
+// have it open.
+func (l *live) noteJob(s *model.Snapshot, users []*live, index int) {
+	job, ok := l.JobKey()
+	if !ok {
+		return
+	}
+	var sums [model.NumPools]model.Sum
+	others := false
+	for _, u := range users {
+		if k, ok := u.JobKey(); !ok || k != job {
+			continue
+		}
+		others = others || u != l
+		for pool, b := range u.before[place{device: index}] {
+			sums[pool].Add(b)
+		}
+	}
+	if !others {
+		return
+	}
+	d := l.device(s, index)
+	if d.Together == nil {
+		d.Together = map[string]runs.Peak{}
+	}
+	for _, pool := range model.Pools() {
+		n, bound, known := sums[pool].Bytes().Best()
+		if old, was := d.Together[pool.String()]; known && (!was || n > old.Bytes) {
+			// Between two snapshots it may have been more.
+			d.Together[pool.String()] = runs.Peak{Bytes: n, Bound: max(bound, model.AtLeast).String(), At: s.Time}
 		}
 	}
 }

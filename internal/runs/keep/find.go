@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,6 +27,9 @@ func (s *Store) Find(q runs.Query) (list []runs.Run, more bool, err error) { ret
 // newest to the oldest, until it has as many runs as were asked for. Runs that are
 // named are first searched by their numbers, in the files that have these.
 func (s *Store) find(q runs.Query, newest []runs.Run) (list []runs.Run, more bool, err error) {
+	if q.Jobs {
+		return s.findJobs(q, newest)
+	}
 	if len(q.Names) == 0 {
 		f, err := s.search(&q, newest, func(string) bool { return true })
 		if err != nil {
@@ -46,6 +50,31 @@ func (s *Store) find(q runs.Query, newest []runs.Run) (list []runs.Run, more boo
 		list, more = f.newest(f.otherwise)
 	}
 	return list, more, nil
+}
+
+// findJobs lists all runs of the jobs that have a run which matches: a job may have
+// begun before the time that is asked for.
+func (s *Store) findJobs(q runs.Query, newest []runs.Run) (list []runs.Run, more bool, err error) {
+	named := unlessIndexed(func(x index) bool { return x.mayHave(q.Names) })
+	f, err := s.search(&q, newest, func(path string) bool { return len(q.Names) == 0 || named(path) })
+	if err != nil {
+		return nil, false, err
+	}
+	list, more = f.newest(f.found)
+	if len(list) == 0 {
+		return nil, false, nil
+	}
+	ids := map[string]bool{}
+	for i := range list {
+		ids[list[i].Job.ID] = true
+	}
+	whole := runs.Query{Jobs: true, Names: slices.Collect(maps.Keys(ids)), Visible: q.Visible, Show: q.Show}
+	f, err = s.search(&whole, newest, unlessIndexed(func(x index) bool { return x.mayHave(whole.Names) }))
+	if err != nil {
+		return nil, false, err
+	}
+	list, cut := f.newest(f.found)
+	return list, more || cut, nil
 }
 
 // unlessIndexed reports whether a file is worth unpacking: has decides where it has
@@ -158,11 +187,14 @@ func (f *finder) newest(list []runs.Run) (newest []runs.Run, more bool) {
 // done reports whether enough was found. Runs are in the order of their ends, and
 // wanted in that of their starts: one more file is not worth reading for it.
 func (f *finder) done() bool {
-	if len(f.q.Names) > 0 {
+	if f.byNumber() {
 		return len(f.found) >= len(f.q.Names)
 	}
 	return len(f.found) > f.limit
 }
+
+// byNumber reports whether runs are named one by one.
+func (f *finder) byNumber() bool { return len(f.q.Names) > 0 && !f.q.Jobs }
 
 func (f *finder) add(r *runs.Run) {
 	if f.seen[r.ID] {
@@ -173,7 +205,7 @@ func (f *finder) add(r *runs.Run) {
 	case !f.q.Matches(r):
 	case len(f.q.Names) == 0 || f.q.Named(r):
 		f.found = append(f.found, *r)
-	case f.q.NamedOtherwise(r):
+	case f.byNumber() && f.q.NamedOtherwise(r):
 		f.otherwise = append(f.otherwise, *r)
 	}
 }
@@ -181,7 +213,7 @@ func (f *finder) add(r *runs.Run) {
 // scan takes the lines of a file, from the last to the first. One that is named ends
 // it; of others the whole file counts, see done.
 func (f *finder) scan(text []byte) {
-	for len(text) > 0 && (len(f.q.Names) == 0 || !f.done()) {
+	for len(text) > 0 && (!f.byNumber() || !f.done()) {
 		line := text
 		if i := bytes.LastIndexByte(text, '\n'); i >= 0 {
 			line, text = text[i+1:], text[:i]
@@ -210,7 +242,7 @@ func whole(line []byte) bool {
 // likely reports whether a line may be what is asked for, without decoding it:
 // that takes a hundred times as long as looking for a few bytes.
 func (f *finder) likely(id uint64, line []byte) bool {
-	if len(f.q.Names) > 0 && !f.mayBeNamed(id, line) {
+	if f.byNumber() && !f.mayBeNamed(id, line) {
 		return false
 	}
 	if f.word != nil && !bytes.Contains(bytes.ToLower(line), f.word) {
@@ -238,6 +270,9 @@ func (f *finder) mayBeNamed(id uint64, line []byte) bool {
 func partsOf(q *runs.Query) (parts [][]byte) {
 	if q.UID != nil {
 		parts = append(parts, fmt.Appendf(nil, `"uid":%d,`, *q.UID))
+	}
+	if q.Jobs {
+		parts = append(parts, []byte(`"job":{`))
 	}
 	for _, s := range []string{q.Command, q.Job} {
 		if s != "" {

@@ -306,30 +306,19 @@ func (l *live) failed(id model.ProcessID, f *model.Failures) bool {
 	return true
 }
 
-// leftBy notes what a dead process left, if it was one of this run. It has the
-// number that the process had in its own pid namespace.
+// leftBy notes what a dead process left, if it was one of this run.
 func (l *live) leftBy(g *model.StaleSlot) bool {
-	if len(l.Left) >= maxLeft || !g.Updated.IsZero() && g.Updated.Before(l.Start.Add(-time.Second)) {
-		return false
+	alive := func(p *runs.Process) bool {
+		return l.gone.IsZero() && l.members[model.ProcessID{PID: p.PID, StartTicks: p.StartTicks}]
 	}
-	mine := slices.ContainsFunc(l.Processes, func(p runs.Process) bool {
-		return p.PID == g.PID && (g.Name == "" || p.Name == "" || p.Name == g.Name) && (!l.gone.IsZero() || !l.members[model.ProcessID{PID: p.PID, StartTicks: p.StartTicks}])
-	})
 	known := slices.ContainsFunc(l.Left, func(x runs.Left) bool { return x.PID == g.PID && x.Region == g.Region })
-	if !mine || known {
+	if known || len(l.Left) >= maxLeft || !l.Wrote(g, alive) {
 		return false
 	}
-	x := runs.Left{PID: g.PID, Region: g.Region, Device: g.Device, Bytes: map[string]uint64{}}
-	bound := model.Exact
-	for _, pool := range model.Pools() {
-		if n, b, ok := g.Bytes[pool].Best(); ok && n > 0 {
-			x.Bytes[pool.String()], bound = n, max(bound, b)
-		}
-	}
+	x := runs.NewLeft(g)
 	if len(x.Bytes) == 0 {
 		return false
 	}
-	x.Bound = bound.String()
 	l.Left = append(l.Left, x)
 	return true
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
@@ -27,21 +26,9 @@ func Present(list []runs.Run) {
 	}
 }
 
-// PresentJobs completes the runs of jobs with words.
-func PresentJobs(list []jobs.Account) {
-	for i := range list {
-		for k := range list[i].Runs {
-			x := &list[i].Runs[k]
-			x.End.Text = End(&runs.Run{End: x.End})
-		}
-	}
-}
-
 // JobEnd says how the runs of a job ended: that of one, or how many failed.
-func JobEnd(j *jobs.Job) string {
+func JobEnd(j *runs.JobGroup) string {
 	switch n := len(j.Runs); {
-	case n == 0:
-		return ""
 	case n == 1:
 		return End(&runs.Run{End: j.Runs[0].End})
 	case j.Failed > 0:

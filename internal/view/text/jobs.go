@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/jobs"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/view/runwords"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -20,31 +20,35 @@ var (
 )
 
 // AppendJobs draws jobs as a table: a line for each device that a job had.
-func AppendJobs(dst []byte, a *jobs.Answer, o Options) []byte {
+func AppendJobs(dst []byte, a *runs.JobsAnswer, o Options) []byte {
 	if len(a.Jobs) == 0 {
 		return append(dst, "no job has been seen at a device\n"...)
 	}
 	rows := [][]string{jobHeads}
 	for i := range a.Jobs {
 		j := &a.Jobs[i]
-		first := []string{jobName(&j.Job), words.Escape(j.User), jobState(j), clock(j.Start, o), words.Duration(elapsed(&j.Job))}
+		first := []string{jobName(j), words.Escape(j.User), jobState(j), clock(j.Start, o), words.Duration(elapsed(j))}
 		for k := range j.Devices {
 			d := &j.Devices[k]
 			left, energy, end := "", "", ""
 			if k == 0 {
-				left, energy, end = leftWords(j), jobEnergy(&j.Job), runwords.JobEnd(&j.Job)
+				left, energy, end = leftWords(j), jobEnergy(j), runwords.JobEnd(j)
 			} else {
 				first = make([]string, len(first))
 			}
-			rows = append(rows, append(slices.Clone(first), deviceName(d.Index), words.Escape(d.Board), peakWords(d, "dram"), peakWords(d, "l1"), energy, end, left))
+			rows = append(rows, append(slices.Clone(first), deviceName(d.Index), words.Escape(d.Board), words.Figure(d.Peak(model.DRAM)), words.Figure(d.Peak(model.L1)), energy, end, left))
 		}
 	}
-	return appendAligned(dst, rows)
+	dst = appendAligned(dst, rows)
+	if a.More {
+		dst = append(dst, "older runs of these jobs are left out\n"...)
+	}
+	return dst
 }
 
 // jobName says which job it is.
-func jobName(j *jobs.Job) string {
-	if j.Kind == jobs.Pod {
+func jobName(j *runs.JobGroup) string {
+	if j.Kind == runs.JobPod {
 		name := j.Name
 		if name == "" {
 			name = j.ID
@@ -54,14 +58,14 @@ func jobName(j *jobs.Job) string {
 	return words.Escape(j.ID)
 }
 
-func jobState(j *jobs.Account) string {
+func jobState(j *runs.JobGroup) string {
 	if j.Running || len(j.Holding) > 0 {
 		return "running"
 	}
 	return "ended"
 }
 
-func elapsed(j *jobs.Job) time.Duration { return j.Last.Sub(j.Start).Round(time.Second) }
+func elapsed(j *runs.JobGroup) time.Duration { return j.Last.Sub(j.Start).Round(time.Second) }
 
 func clock(t time.Time, o Options) string {
 	zone := o.Zone
@@ -79,25 +83,22 @@ func deviceName(index int) string {
 }
 
 // jobEnergy is what the devices of a job took.
-func jobEnergy(j *jobs.Job) string {
+func jobEnergy(j *runs.JobGroup) string {
 	if j.Energy == nil {
 		return words.Nothing
 	}
-	return words.Mark(model.ParseBound(j.Energy.Bound)) + runwords.Joules(j.Energy.Joules)
+	return words.Mark(model.Unsure) + runwords.Joules(*j.Energy)
 }
 
-// peakWords is a peak with its doubt; what no source accounts for is not 0.
-func peakWords(d *jobs.Device, pool string) string { return words.Figure(d.Peak(pool)) }
-
 // leftWords says what an ended job left behind.
-func leftWords(j *jobs.Account) string {
+func leftWords(j *runs.JobGroup) string {
 	if n := leftBytes(j); len(j.Left) > 0 {
 		return words.Bytes(n) + " accounted"
 	}
 	return ""
 }
 
-func leftBytes(j *jobs.Account) (n uint64) {
+func leftBytes(j *runs.JobGroup) (n uint64) {
 	for _, g := range j.Left {
 		for _, b := range g.Bytes {
 			n += b
@@ -125,38 +126,38 @@ func appendAligned(dst []byte, rows [][]string) []byte {
 }
 
 // AppendJobsCSV writes jobs for scripts: a line for each device that a job had.
-func AppendJobsCSV(dst []byte, a *jobs.Answer) []byte {
+func AppendJobsCSV(dst []byte, a *runs.JobsAnswer) []byte {
 	dst = append(dst, jobHeadsCSV...)
 	for i := range a.Jobs {
 		j := &a.Jobs[i]
 		for k := range j.Devices {
 			d := &j.Devices[k]
 			dram, l1 := d.Peaks["dram"], d.Peaks["l1"]
-			number := func(pool string, p jobs.Peak) string {
+			number := func(pool string, p runs.Peak) string {
 				if _, ok := d.Peaks[pool]; !ok {
 					return ""
 				}
 				return strconv.FormatUint(p.Bytes, 10)
 			}
-			dst = fmt.Appendf(dst, "%s,%s,%s,%d,%s,%s,%s,%d,%d,%s,%s,%s,%s,%s,%d,%d,%d,%d,%s\n", j.Kind, CSVField(jobName(&j.Job)), CSVField(words.Escape(j.User)), j.UID, jobState(j),
-				j.Start.UTC().Format(time.RFC3339), j.Last.UTC().Format(time.RFC3339), int(elapsed(&j.Job).Seconds()), d.Index, CSVField(words.Escape(d.Board)),
-				number("dram", dram), dram.Bound, number("l1", l1), l1.Bound, len(j.Holding), leftBytes(j), len(j.Runs), j.Failed, jobEnergyCSV(&j.Job))
+			dst = fmt.Appendf(dst, "%s,%s,%s,%d,%s,%s,%s,%d,%d,%s,%s,%s,%s,%s,%d,%d,%d,%d,%s\n", j.Kind, CSVField(jobName(j)), CSVField(words.Escape(j.User)), j.UID, jobState(j),
+				j.Start.UTC().Format(time.RFC3339), j.Last.UTC().Format(time.RFC3339), int(elapsed(j).Seconds()), d.Index, CSVField(words.Escape(d.Board)),
+				number("dram", dram), dram.Bound, number("l1", l1), l1.Bound, len(j.Holding), leftBytes(j), len(j.Runs), j.Failed, jobEnergyCSV(j))
 		}
 	}
 	return dst
 }
 
-func jobEnergyCSV(j *jobs.Job) string {
+func jobEnergyCSV(j *runs.JobGroup) string {
 	if j.Energy == nil {
 		return ","
 	}
-	return fmt.Sprintf("%.1f,%s", j.Energy.Joules, j.Energy.Bound)
+	return fmt.Sprintf("%.1f,%s", *j.Energy, model.Unsure)
 }
 
 // AppendLeft says what jobs have left: processes that still hold devices, and what
 // dead ones left in tt-metal's accounting. The word at the beginning of a line is
 // for scripts: process or region.
-func AppendLeft(dst []byte, a *jobs.Answer) []byte {
+func AppendLeft(dst []byte, a *runs.JobsAnswer) []byte {
 	for i := range a.Jobs {
 		j := &a.Jobs[i]
 		for _, p := range j.Holding {
@@ -164,7 +165,7 @@ func AppendLeft(dst []byte, a *jobs.Answer) []byte {
 			if len(p.Devices) == 0 {
 				what = "chips that are behind no device of this host"
 			}
-			dst = fmt.Appendf(dst, "process %d (%s) of job %s holds %s\n", p.PID, words.Escape(p.Name), jobName(&j.Job), what)
+			dst = fmt.Appendf(dst, "process %d (%s) of job %s holds %s\n", p.PID, words.Escape(p.Name), jobName(j), what)
 		}
 		for _, g := range j.Left {
 			n := uint64(0)
@@ -175,7 +176,7 @@ func AppendLeft(dst []byte, a *jobs.Answer) []byte {
 			if g.InUse {
 				state = "a live process uses it"
 			}
-			dst = fmt.Appendf(dst, "region %s has %s of the dead process %d (%s) of job %s: %s\n", words.Escape(g.Region), words.Bytes(n), g.PID, words.Escape(g.Name), jobName(&j.Job), state)
+			dst = fmt.Appendf(dst, "region %s has %s of the dead process %d (%s) of job %s: %s\n", words.Escape(g.Region), words.Bytes(n), g.PID, words.Escape(g.Name), jobName(j), state)
 		}
 	}
 	return dst

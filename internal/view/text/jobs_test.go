@@ -7,30 +7,27 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ttmon/ttmon/internal/jobs"
+	"github.com/ttmon/ttmon/internal/runs"
 )
 
-func jobsAnswer() *jobs.Answer {
+func jobsAnswer() *runs.JobsAnswer {
 	start := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
-	device := 0
-	return &jobs.Answer{Jobs: []jobs.Account{
+	joules := 3600.0
+	return &runs.JobsAnswer{Jobs: []runs.JobGroup{
 		{
-			Job: jobs.Job{
-				Kind: jobs.Slurm, ID: "4711", User: "anna", UID: 1000, Start: start, Last: start.Add(90 * time.Second),
-				Runs: []jobs.Run{{ID: 1}, {ID: 2, Failed: true}}, Failed: 1, Energy: &jobs.Energy{Joules: 3600, Bound: "unsure"},
-				Devices: []jobs.Device{
-					{Index: 0, Board: "n300", Peaks: map[string]jobs.Peak{"dram": {Bytes: 3 << 30, Bound: "at_least"}, "l1": {Bytes: 8 << 20, Bound: "unsure"}}},
-					{Index: 1, Board: "p150a", Peaks: map[string]jobs.Peak{}},
-				},
+			Job: runs.Job{Kind: runs.JobSlurm, ID: "4711"}, User: "anna", UID: 1000, Start: start, Last: start.Add(90 * time.Second),
+			Runs: []runs.Run{{ID: 1}, {ID: 2}}, Failed: 1, Energy: &joules,
+			Devices: []runs.JobDevice{
+				{Index: 0, Board: "n300", Peaks: map[string]runs.Peak{"dram": {Bytes: 3 << 30, Bound: "at_least"}, "l1": {Bytes: 8 << 20, Bound: "unsure"}}},
+				{Index: 1, Board: "p150a", Peaks: map[string]runs.Peak{}},
 			},
-			Left: []jobs.StaleSlot{{PID: 7, Name: "py\x1b", Region: "/dev/shm/tt_device_1_memory", Device: &device, Bytes: map[string]uint64{"dram": 1 << 30}}},
+			Left: []runs.LeftNow{{Left: runs.Left{PID: 7, Region: "/dev/shm/tt_device_1_memory", Bytes: map[string]uint64{"dram": 1 << 30}}, Name: "py\x1b"}},
 		},
 		{
-			Job: jobs.Job{
-				Kind: jobs.Pod, ID: "uid", Name: "llama,0", Namespace: "ml", UID: -1, Start: start, Last: start.Add(time.Hour), Running: true,
-				Devices: []jobs.Device{{Index: -1, Peaks: map[string]jobs.Peak{"dram": {Bytes: 1 << 20, Bound: "at_least"}}}},
-			},
-			Holding: []jobs.Holder{{PID: 9, Name: "serve", Devices: []int{0, 1}}},
+			Job: runs.Job{Kind: runs.JobPod, ID: "uid", Name: "llama,0", Namespace: "ml"}, UID: -1, Start: start, Last: start.Add(time.Hour), Running: true,
+			Runs:    []runs.Run{{ID: 3, End: runs.Ending{Kind: runs.Running}}},
+			Devices: []runs.JobDevice{{Index: -1, Peaks: map[string]runs.Peak{"dram": {Bytes: 1 << 20, Bound: "at_least"}}}},
+			Holding: []runs.Holder{{PID: 9, Name: "serve", Devices: []int{0, 1}}},
 		},
 	}}
 }
@@ -39,12 +36,12 @@ func TestJobs(t *testing.T) {
 	want := `Job         User  State    Start                Elapsed  Dev  Board  DRAM peak  L1 peak   Energy   End                 Left
 4711        anna  ended    2026-11-15 12:00:00  1m30s    0    n300   ≥3.0 GiB   ~8.0 MiB  ~1.0 Wh  1 of 2 runs failed  1.0 GiB accounted
                                                          1    p150a  N/A        N/A
-ml/llama,0        running  2026-11-15 12:00:00  1h00m    –           ≥1.0 MiB   N/A       –
+ml/llama,0        running  2026-11-15 12:00:00  1h00m    –           ≥1.0 MiB   N/A       –        running
 `
 	if diff := cmp.Diff(want, string(AppendJobs(nil, jobsAnswer(), Options{Zone: time.UTC}))); diff != "" {
 		t.Error(diff)
 	}
-	if got := string(AppendJobs(nil, &jobs.Answer{}, Options{})); got != "no job has been seen at a device\n" {
+	if got := string(AppendJobs(nil, &runs.JobsAnswer{}, Options{})); got != "no job has been seen at a device\n" {
 		t.Errorf("%q", got)
 	}
 }
@@ -53,7 +50,7 @@ func TestJobsCSV(t *testing.T) {
 	want := jobHeadsCSV +
 		"slurm,4711,anna,1000,ended,2026-11-15T12:00:00Z,2026-11-15T12:01:30Z,90,0,n300,3221225472,at_least,8388608,unsure,0,1073741824,2,1,3600.0,unsure\n" +
 		"slurm,4711,anna,1000,ended,2026-11-15T12:00:00Z,2026-11-15T12:01:30Z,90,1,p150a,,,,,0,1073741824,2,1,3600.0,unsure\n" +
-		"pod,\"ml/llama,0\",,-1,running,2026-11-15T12:00:00Z,2026-11-15T13:00:00Z,3600,-1,,1048576,at_least,,,1,0,0,0,,\n"
+		"pod,\"ml/llama,0\",,-1,running,2026-11-15T12:00:00Z,2026-11-15T13:00:00Z,3600,-1,,1048576,at_least,,,1,0,1,0,,\n"
 	if diff := cmp.Diff(want, string(AppendJobsCSV(nil, jobsAnswer()))); diff != "" {
 		t.Error(diff)
 	}
