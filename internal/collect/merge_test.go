@@ -55,6 +55,20 @@ func TestMergePools(t *testing.T) {
 			poolsClaim(model.RequestUnknown, bytes{model.DRAM: exact(5)}),
 			[]*claim.Held{poolsClaim(model.GraphCapture, bytes{model.DRAM: unsure(9), model.CB: unsure(3)})},
 			bytes{model.DRAM: exact(5), model.CB: unsure(3)},
+			[]model.DoubtKind{model.RequestUnknown}, // nothing else is not exact because of a release
+			false,
+		},
+		"circular buffers of one who guessed the owner": {
+			poolsClaim(model.RequestUnknown, bytes{model.DRAM: exact(5)}),
+			[]*claim.Held{poolsClaim(model.OwnerGuessed, bytes{model.DRAM: unsure(9), model.CB: unsure(3)})},
+			bytes{model.DRAM: exact(5), model.CB: unsure(3)},
+			[]model.DoubtKind{model.RequestUnknown, model.OwnerGuessed},
+			false,
+		},
+		"circular buffers and L1": {
+			poolsClaim(model.RequestUnknown, bytes{model.DRAM: exact(5)}),
+			[]*claim.Held{poolsClaim(model.GraphCapture, bytes{model.DRAM: unsure(9), model.L1: unsure(2), model.CB: unsure(3)})},
+			bytes{model.DRAM: exact(5), model.L1: unsure(2), model.CB: unsure(3)},
 			[]model.DoubtKind{model.RequestUnknown, model.GraphCapture},
 			false,
 		},

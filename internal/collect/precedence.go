@@ -151,23 +151,33 @@ func mergePools(h *claim.Held, others []*claim.Held) *claim.Held {
 	}
 	merged.Doubts, merged.Partial = nil, false
 	for _, c := range append([]*claim.Held{h}, others...) {
-		if contributes(c, &from) {
-			merged.Doubts = model.AddDoubts(merged.Doubts, c.Doubts...)
-			merged.Partial = merged.Partial || c.Partial
+		buffers, more := contributes(c, &from)
+		if !buffers && !more {
+			continue
 		}
+		for _, d := range c.Doubts {
+			if more || !d.Kind.Row().Quiet { // circular buffers are unsure in every release, for reasons of their own
+				merged.Doubts = model.AddDoubts(merged.Doubts, d)
+			}
+		}
+		merged.Partial = merged.Partial || c.Partial
 	}
 	return &merged
 }
 
-// contributes reports whether a claim is the one that is believed about some
-// pool, and says anything of it.
-func contributes(c *claim.Held, from *[model.NumPools]*claim.Held) bool {
+// contributes reports whether a claim is the one that is believed about circular
+// buffers, and about some other pool, and says anything of it.
+func contributes(c *claim.Held, from *[model.NumPools]*claim.Held) (buffers, more bool) {
 	for pool, o := range from {
-		if o == c && (c.Bytes[pool].Status() != model.Absent || c.Pools != nil && c.Pools[pool].Occupied.Known()) {
-			return true
+		switch {
+		case o != c || c.Bytes[pool].Status() == model.Absent && (c.Pools == nil || !c.Pools[pool].Occupied.Known()):
+		case model.Pool(pool) == model.CB:
+			buffers = true
+		default:
+			more = true
 		}
 	}
-	return false
+	return buffers, more
 }
 
 // knowsBetter reports whether o is to be believed about a pool, and not h. A
