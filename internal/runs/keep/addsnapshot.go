@@ -96,9 +96,15 @@ func (l *live) addProcesses(mine []*model.Process) {
 // process that exits loses its command line first.
 func who(p *model.Process, old runs.Who) runs.Who {
 	w := runs.Who{
-		UID: old.UID, User: cmp.Or(p.User.V, old.User), Name: cmp.Or(p.Name.V, old.Name), Command: cmp.Or(truncate(p.Cmdline.V), old.Command),
+		UID: old.UID, User: old.User, Name: cmp.Or(p.Name.V, old.Name), Command: cmp.Or(truncate(p.Cmdline.V), old.Command),
 		Container: cmp.Or(p.Container.ID, old.Container), Unit: cmp.Or(p.SystemdUnit, old.Unit), Job: jobOf(p), Release: cmp.Or(p.Release.V, old.Release),
 		FullName: cmp.Or(p.Reach.FullName, old.FullName), TTY: cmp.Or(p.Reach.TTY, old.TTY), SSH: cmp.Or(p.Reach.SSH, old.SSH), Dir: cmp.Or(p.Reach.Dir, old.Dir),
+	}
+	if uid, known := p.UID.Get(); known {
+		if uid != w.UID { // it has become another user, whose name may not be known
+			w.UID, w.User = uid, ""
+		}
+		w.User = cmp.Or(p.User.V, w.User)
 	}
 	if w.Job == nil {
 		w.Job = old.Job

@@ -271,6 +271,31 @@ func TestDescendants(t *testing.T) {
 	}
 }
 
+// The name of a run's user is that of its uid: also of a program that root starts and
+// that then becomes another user, and of one whose user cannot be read any longer.
+func TestUserOfRun(t *testing.T) {
+	b := open(t, t.TempDir())
+	sc := &scene{}
+	p := program(7, 0, 10, 10)
+	for i, c := range []struct {
+		uid  model.Reading[int]
+		user model.Reading[string]
+		want runs.Who
+	}{
+		{model.Value(0), model.Value("root"), runs.Who{UID: 0, User: "root"}},
+		{model.Value(65534), model.Value("nobody"), runs.Who{UID: 65534, User: "nobody"}},
+		{model.Value(65534), model.Missing[string](model.Denied, ""), runs.Who{UID: 65534, User: "nobody"}},
+		{model.Missing[int](model.Denied, ""), model.Missing[string](model.Denied, ""), runs.Who{UID: 65534, User: "nobody"}},
+		{model.Value(1000), model.Missing[string](model.Denied, ""), runs.Who{UID: 1000}},
+	} {
+		p.UID, p.User = c.uid, c.user
+		b.Observe(sc.at(float64(i), p))
+		if r := only(t, b); r.UID != c.want.UID || r.User != c.want.User {
+			t.Errorf("%d: uid %d, user %q, want %d %q", i, r.UID, r.User, c.want.UID, c.want.User)
+		}
+	}
+}
+
 // What a dead process left is found after it is gone, once.
 func TestLeft(t *testing.T) {
 	b := open(t, t.TempDir())
