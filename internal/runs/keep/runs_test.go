@@ -278,21 +278,25 @@ func TestUserOfRun(t *testing.T) {
 	sc := &scene{}
 	p := program(7, 0, 10, 10)
 	for i, c := range []struct {
+		name string
 		uid  model.Reading[int]
 		user model.Reading[string]
 		want runs.Who
 	}{
-		{model.Value(0), model.Value("root"), runs.Who{UID: 0, User: "root"}},
-		{model.Value(65534), model.Value("nobody"), runs.Who{UID: 65534, User: "nobody"}},
-		{model.Value(65534), model.Missing[string](model.Denied, ""), runs.Who{UID: 65534, User: "nobody"}},
-		{model.Missing[int](model.Denied, ""), model.Missing[string](model.Denied, ""), runs.Who{UID: 65534, User: "nobody"}},
-		{model.Value(1000), model.Missing[string](model.Denied, ""), runs.Who{UID: 1000}},
+		{"root starts it", model.Value(0), model.Value("root"), runs.Who{UID: 0, User: "root"}},
+		{"it becomes another user", model.Value(1), model.Value("daemon"), runs.Who{UID: 1, User: "daemon"}},
+		{"its name is denied", model.Value(1), model.Missing[string](model.Denied, ""), runs.Who{UID: 1, User: "daemon"}},
+		{"both are", model.Missing[int](model.Denied, ""), model.Missing[string](model.Denied, ""), runs.Who{UID: 1, User: "daemon"}},
+		{"it becomes one without a name", model.Value(1000), model.Missing[string](model.Denied, ""), runs.Who{UID: 1000}},
 	} {
 		p.UID, p.User = c.uid, c.user
 		b.Observe(sc.at(float64(i), p))
-		if r := only(t, b); r.UID != c.want.UID || r.User != c.want.User {
-			t.Errorf("%d: uid %d, user %q, want %d %q", i, r.UID, r.User, c.want.UID, c.want.User)
-		}
+		r := only(t, b)
+		t.Run(c.name, func(t *testing.T) {
+			if r.UID != c.want.UID || r.User != c.want.User {
+				t.Errorf("uid %d, user %q, want %d %q", r.UID, r.User, c.want.UID, c.want.User)
+			}
+		})
 	}
 }
 
