@@ -42,6 +42,7 @@ func runInside(limit time.Duration) (code int, err error) {
 		ExtraFiles: []*os.File{reportEnd}, SysProcAttr: namespaces(),
 	}
 	setCloseOnExec()
+	noOneWaits := goCommandExit() // before the tests start: it may be killed as soon as they do
 	// The signal that pid 1 gets when we exit is sent when the thread ends that
 	// started it.
 	runtime.LockOSThread()
@@ -62,7 +63,7 @@ func runInside(limit time.Duration) (code int, err error) {
 		_ = cmd.Wait()
 		return 0, fmt.Errorf("%s (%s)", b, remedy())
 	}
-	return waitForTests(cmd, deadline), nil
+	return waitForTests(cmd, deadline, noOneWaits), nil
 }
 
 // startIn starts a program in control groups, which are then the root of its
@@ -104,13 +105,12 @@ func remedy() string {
 // it is over they are killed.
 const grace = 15 * time.Second
 
-// waitForTests waits for the tests.
-func waitForTests(cmd *exec.Cmd, deadline time.Duration) (code int) {
+// waitForTests waits for the tests, until no one waits for us.
+func waitForTests(cmd *exec.Cmd, deadline time.Duration, noOneWaits <-chan struct{}) (code int) {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGHUP)
 	done := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(done) }()
-	noOneWaits := goCommandExit()
 	var late, tooLate <-chan time.Time
 	if deadline > 0 {
 		grace := min(grace, deadline)
