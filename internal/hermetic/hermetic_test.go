@@ -138,7 +138,7 @@ func TestUnfriendlyMachine(t *testing.T) {
 // way.
 func TestFuseThatHangs(t *testing.T) {
 	// The descriptor is never answered, not even its first request.
-	cmd := outside(t, `mkdir /tmp/stuck; exec 9<>/dev/fuse; mount -i -t fuse -o fd=9,rootmode=40000,user_id=0,group_id=0 none /tmp/stuck; exec "$@"`, "look")
+	cmd := outside(t, `mkdir -p /tmp/stuck; exec 9<>/dev/fuse; mount -i -t fuse -o fd=9,rootmode=40000,user_id=0,group_id=0 none /tmp/stuck; exec "$@"`, "look")
 	if f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil {
 		t.Skipf("needs /dev/fuse: %v", err)
 	} else {
