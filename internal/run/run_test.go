@@ -70,8 +70,9 @@ func TestRunReportsWork(t *testing.T) {
 	if !w.Known || w.Bound != model.Exact || w.Busy != 150e-6 || w.Programs != 2 || w.Late != 50e-6 || w.LongestGap != 50e-6 || len(w.Operations) != 2 || w.Operations[0].Name != "matmul" {
 		t.Errorf("%+v", w)
 	}
-	if w.Ratio <= 0 || w.Ratio != w.Busy/r.Report.Seconds {
-		t.Errorf("busy %v of %v s", w.Ratio, r.Report.Seconds)
+	// Of the time in which it had the chip open, which is a part of its run.
+	if w.Ratio < w.Busy/r.Report.Seconds || w.Ratio > 1 {
+		t.Errorf("busy %v of a part of %v s", w.Ratio, r.Report.Seconds)
 	}
 }
 
