@@ -51,7 +51,7 @@ func (s *Server) words(w http.ResponseWriter, _ *http.Request) {
 	}
 	answer(w, http.StatusOK, map[string]any{
 		"schema": "ttmon.words/1", "nothing": words.Nothing, "missing": missing, "marks": marks, "tracking": tracking, "sources": sources,
-		"fields": fieldWords(), "processes": pagejson.Columns(), "pools": pools, "cb_means": cb, "buffers_only": words.BuffersOnly, "simulated": words.Simulated,
+		"fields": fieldWords(), "processes": pagejson.Columns(), "pools": pools, "cb_means": cb, "buffers_only": words.BuffersOnly, "no_line": words.NoLine, "simulated": words.Simulated,
 	})
 }
 

@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "./api";
-import { bytes } from "./figures";
+import { bytes, noLine } from "./figures";
 import { ageOf, entriesOf, HolderLegend, hueOf } from "./holders";
 import type { MapAnswer, MapPool, Site } from "./answers";
 import { poolNames } from "./parts";
@@ -74,7 +74,7 @@ const bankOf = (pool: MapPool): string => (pool.pool.startsWith("l1") ? "a core"
 function sentence(b: Block, whose: Whose, of: string): string {
   const [addr, size, asked, born, site] = b;
   const who = whose.get(site);
-  const known = who ? [who.line || "line not known", who.tensor] : whose.size > 0 ? ["line not known"] : [];
+  const known = who ? [who.line || noLine(), who.tensor] : whose.size > 0 ? [noLine()] : [];
   return [...known, `${bytes(size)} ${of}${asked ? `, asked ${bytes(asked)}` : ""}`, ageOf(born), "at " + hex(addr)].filter(Boolean).join(" · ");
 }
 

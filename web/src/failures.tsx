@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { file, get } from "./api";
 import { useBeat } from "./beat";
-import { bytes, moment } from "./figures";
+import { bytes, moment, noLine } from "./figures";
 import { fillOf } from "./holders";
 import { A, Empty, Panel, poolNames, Reasons, save, useWidth } from "./parts";
 import { useRoute } from "./route";
@@ -181,7 +181,7 @@ function BankPicture(p: { story: Failure; map: FailureMap }) {
     }
     const h = story.holders.find((y) => y.number === b[2]);
     const made = b[3] ? `, made ${Math.round(b[3] / 100) / 10} s before` : "";
-    setHover(`${h ? `${h.name} ${h.function} ${h.tensor}`.trim() : "line not known"}: ${bytes(b[1])} at ${hex(b[0])}${made}`);
+    setHover(`${h ? `${h.name} ${h.function} ${h.tensor}`.trim() : noLine()}: ${bytes(b[1])} at ${hex(b[0])}${made}`);
   };
   return (
     <figure class="bank missing">

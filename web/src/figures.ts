@@ -42,6 +42,9 @@ function written(v: number | null | undefined, unit: string, decimals: () => num
 }
 
 /** How a field is called: above its chart, and where room is short. */
+/** Said where it is not known which line of a program made a block. */
+export const noLine = (): string => state.words?.no_line ?? "";
+
 export const title = (field: string): string => state.words?.fields[field]?.title ?? field;
 export const head = (field: string): string => state.words?.fields[field]?.head ?? title(field);
 

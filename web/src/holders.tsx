@@ -1,7 +1,7 @@
 // The lines of a program that hold memory: their colours, and the legend that
 // names them.
 
-import { bytes, clock, moment, span } from "./figures";
+import { bytes, clock, moment, noLine, span } from "./figures";
 import { state } from "./store";
 import type { MapHolder } from "./answers";
 
@@ -29,7 +29,7 @@ export function entriesOf(list: MapHolder[]): Entry[] {
   const out = own.sort((a, b) => a.number - b.number).map((h): Entry => ({ number: h.number, name: h.line, held: [h] }));
   if (rest.length === 1 && !rest[0]!.other_lines) out.push({ number: colours, name: rest[0]!.line, held: rest });
   else if (rest.length > 0) out.push({ number: colours, name: `${rest.reduce((n, h) => n + (h.other_lines || 1), 0)} other lines`, held: rest });
-  if (unknown.length > 0) out.push({ number: 0, name: "line not known", held: unknown });
+  if (unknown.length > 0) out.push({ number: 0, name: noLine(), held: unknown });
   return out;
 }
 

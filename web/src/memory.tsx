@@ -5,7 +5,7 @@ import { BankMap, Fit, useMap } from "./bankmap";
 import type { MapAnswer, MapPool } from "./answers";
 import { ageOf, fillOf } from "./holders";
 import { A, Bar, Choice, Empty, Panel, poolNames, Reasons } from "./parts";
-import { bytes, mark, moment } from "./figures";
+import { bytes, mark, moment, noLine } from "./figures";
 import { setQuery, useRoute } from "./route";
 import { offers, type State } from "./store";
 import { Treemap, type Tile } from "./treemap";
@@ -110,7 +110,7 @@ function byLine(pools: MapPool[], here: (chip: string) => boolean): Tile[] {
   const lines = new Map<string, { number: number; bytes: number; blocks: number; born: number; tensors: Set<string>; grew: boolean }>();
   for (const x of pools) {
     for (const h of x.holders) {
-      const name = h.line || (h.other_lines ? `${h.other_lines} other lines` : "line not known");
+      const name = h.line || (h.other_lines ? `${h.other_lines} other lines` : noLine());
       const of = lines.get(name) ?? { number: h.number, bytes: 0, blocks: 0, born: 0, tensors: new Set<string>(), grew: false };
       of.bytes += h.bytes * x.chips.filter(here).length;
       of.blocks += h.blocks;

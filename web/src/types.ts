@@ -153,6 +153,7 @@ export interface Words {
   fields: Record<string, { head?: string; title: string }>;
   processes: Column[];
   nothing: string;
+  no_line: string;
   marks: Record<Bound, string>;
   missing: Record<string, string>;
   pools: Record<string, string>;

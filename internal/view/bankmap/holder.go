@@ -180,7 +180,7 @@ func legend(list []*Holder, o Options) (out []Line) {
 
 func nameOr(name string) string {
 	if name == "" {
-		return "line not known"
+		return words.NoLine
 	}
 	return name
 }

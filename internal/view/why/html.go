@@ -92,7 +92,7 @@ func appendSVG(b *strings.Builder, r *failure.Record, holders []Holder) {
 		if x[0] < m.Base {
 			continue
 		}
-		name := "line not known"
+		name := words.NoLine
 		if n := x[2]; n > 0 {
 			name = strings.TrimSpace(holders[n-1].Name() + " " + holders[n-1].Function)
 		}

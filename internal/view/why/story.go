@@ -50,7 +50,7 @@ type Holder struct {
 func (h *Holder) Name() string {
 	switch {
 	case h.Line == "" && h.Tag == "":
-		return "line not known"
+		return words.NoLine
 	case h.Line == "":
 		return h.Tag
 	case h.Tag == "":

@@ -30,6 +30,9 @@ func Missing(s model.Status) string {
 	}
 }
 
+// NoLine is said where it is not known which line of a program made a block.
+const NoLine = "line not known"
+
 // Reading says a value with say, or the word for why there is none.
 func Reading[T any](r model.Reading[T], say func(T) string) string {
 	if v, ok := r.Get(); ok {
