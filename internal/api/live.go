@@ -90,9 +90,8 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, interval time.Dura
 			return
 		}
 	}
-	v := s.viewpoint(r)
 	s.eachTick(w, r, interval, func(t *tick) error {
-		_, err := w.Write(t.events(v, packed))
+		_, err := w.Write(t.events(s.viewpoint(r), packed))
 		return err
 	})
 }

@@ -1,12 +1,14 @@
 package api
 
 import (
+	"bufio"
 	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode"
@@ -162,6 +164,61 @@ func TestTicketOnTheSocket(t *testing.T) {
 	}
 	if me := h.tree("/v1/me"); me["uid"] != float64(os.Geteuid()) {
 		t.Errorf("the kernel says %v", me)
+	}
+}
+
+// What a viewer may see is decided of each snapshot. A page that was opened before it was
+// known how the host hides processes does not hide them for ever, and one that was opened
+// before they were hidden does not show them for ever.
+func TestHidingChangesUnderAStream(t *testing.T) {
+	for _, call := range []string{"/v1/watch", "/v1/watch?said=1"} {
+		t.Run(call, func(t *testing.T) {
+			feed, level := new(Feed), atomic.Int32{}
+			level.Store(2)
+			s, url := overTCP(t, func(o *Options) {
+				o.Feed, o.Hiding = feed, func() Hiding { return Hiding{int(level.Load()), -1} }
+			})
+			publish := func() {
+				feed.Publish(&model.Snapshot{Processes: []model.Process{{PID: 7, UID: model.Value(0), Name: model.Value("train")}}})
+			}
+			publish()
+			r, err := http.Get(url + call)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Body.Close()
+			in := bufio.NewReader(r.Body)
+			// until publishes snapshots until the process is shown with its name, or without.
+			until := func(named bool) {
+				t.Helper()
+				for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+					line, err := in.ReadString('\n')
+					if err != nil {
+						t.Fatal(err)
+					}
+					if !strings.HasPrefix(line, "data: ") || !strings.Contains(line, `"processes"`) {
+						continue
+					}
+					if strings.Contains(line, `"train"`) == named {
+						return
+					}
+					publish()
+				}
+				t.Fatalf("it never came to this: the name is shown: %v", named)
+			}
+			until(false)
+			for _, step := range []struct {
+				level int32
+				named bool
+			}{{0, true}, {2, false}} {
+				level.Store(step.level)
+				s.mu.Lock()
+				s.hidingAt = time.Time{} // as if it had been asked for long ago
+				s.mu.Unlock()
+				publish()
+				until(step.named)
+			}
+		})
 	}
 }
 

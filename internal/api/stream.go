@@ -27,7 +27,7 @@ const maxStreamEvents = 500
 type follower struct {
 	s        *Server
 	w        http.ResponseWriter
-	view     viewpoint
+	view     func() viewpoint // as of now
 	log      *backlog.Events
 	after    uint64 // the last event that was sent
 	events   bool
@@ -67,7 +67,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ttmon-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	f := &follower{
-		s: s, w: w, view: s.viewpoint(r), log: log, after: after,
+		s: s, w: w, view: func() viewpoint { return s.viewpoint(r) }, log: log, after: after,
 		events: only != stream.OnlySnapshots, snapshot: only != stream.OnlyEvents,
 	}
 	f.run(r.Context())
@@ -104,7 +104,7 @@ func (f *follower) run(ctx context.Context) {
 		}
 		if f.snapshot && t.snap != nil && t.seq != sent {
 			sent = t.seq
-			head, body := t.frames(f.view, f.s.opt.Stream.State)
+			head, body := t.frames(f.view(), f.s.opt.Stream.State)
 			if !f.send(head, body, []byte{'\n'}) {
 				return
 			}
@@ -133,9 +133,10 @@ func (f *follower) sendEvents() bool {
 			return true
 		}
 		var b []byte
+		view := f.view()
 		for i := range list {
 			f.after = list[i].Seq
-			if visibleTo(&list[i], f.view) {
+			if visibleTo(&list[i], view) {
 				b = stream.AppendJSON(b, stream.KindEvent, &list[i])
 			}
 		}

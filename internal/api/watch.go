@@ -43,8 +43,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	}
 	if leave, ok := s.beginEvents(w, r); ok {
 		defer leave()
-		v := s.viewpoint(r)
-		s.eachTick(w, r, interval, func(t *tick) error { return writeEvent(w, "snapshot", t.seq, t.encode(v)) })
+		s.eachTick(w, r, interval, func(t *tick) error { return writeEvent(w, "snapshot", t.seq, t.encode(s.viewpoint(r))) })
 	}
 }
 
@@ -61,7 +60,8 @@ func (s *Server) beginEvents(w http.ResponseWriter, r *http.Request) (leave func
 }
 
 // eachTick writes every snapshot, or one every interval, until the client
-// leaves. One that reads slowly misses those between, and sees it by their
+// leaves. What it may see is asked for each: /proc may come to hide processes, and
+// until that is known it does. One that reads slowly misses those between, and sees it by their
 // numbers; one that does not read at all is dropped.
 func (s *Server) eachTick(w http.ResponseWriter, r *http.Request, interval time.Duration, write func(*tick) error) {
 	var last time.Time

@@ -34,7 +34,7 @@ func TestHidden(t *testing.T) {
 	b := open(t, desk, n.url+"/")
 	b.until("its sums are there", `[...document.querySelectorAll("table.processes td")].some(e => e.textContent.includes("512 MiB"))`)
 	b.until("a past moment is kept", `fetch("/api/v1/past?at=" + encodeURIComponent(new Date().toISOString())).then(r => r.ok)`)
-	for _, path := range []string{"/", "/processes", "/process/" + pid, "/memory", "/events", "/device/0", "/processes?at=" + time.Now().UTC().Format(time.RFC3339)} {
+	for _, path := range []string{"/", "/processes", "/process/" + pid, "/memory", "/events", "/device/0", "/processes?at=" + time.Now().UTC().Format(time.RFC3339Nano)} {
 		b.visit(n.url + path)
 		b.until("there is a host", `document.querySelector("h1").textContent !== "ttmon"`)
 		time.Sleep(time.Second) // what is asked for besides the snapshot
