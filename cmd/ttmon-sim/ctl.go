@@ -9,7 +9,6 @@ import (
 
 	"github.com/ttmon/ttmon/internal/sim"
 	"github.com/ttmon/ttmon/internal/sim/control"
-	"github.com/ttmon/ttmon/internal/sim/kinds"
 )
 
 func ctlCommand() *cobra.Command {
@@ -39,9 +38,6 @@ commands, with "at TIME" before them, make a --script.`,
 	cmd.PersistentFlags().StringVar(&socket, "control", "", "control `SOCKET` of the host (default $"+sim.ControlEnv+")")
 	for _, v := range control.Verbs() {
 		long := strings.TrimSpace(capital(v.Short) + ".\n\n" + v.Long)
-		if v.Name == "run" {
-			long += "\n" + kinds.Usage
-		}
 		verb := &cobra.Command{
 			Use: strings.TrimSpace(v.Name + " " + v.Usage), Short: v.Short,
 			Long:                  long,

@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/ttmon/ttmon/internal/sim"
-	"github.com/ttmon/ttmon/internal/sim/kinds"
 	"github.com/ttmon/ttmon/internal/sim/metal"
 )
 
@@ -15,6 +14,6 @@ func main() {
 	// The simulated host and its workloads are this program, started again: these
 	// two calls do not return there.
 	metal.Reexec()
-	sim.Reexec(kinds.All())
+	sim.Reexec()
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }

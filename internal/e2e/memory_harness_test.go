@@ -43,7 +43,7 @@ type books map[uint64]map[int]bytesBy
 // chipsIn lists the simulated chips of a host.
 func chipsIn(t *testing.T, h *sim.Host) []cluster.Chip {
 	t.Helper()
-	c, err := cluster.Load(h.Root() + sim.ClusterDir)
+	c, err := cluster.Load(h.Root() + cluster.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}

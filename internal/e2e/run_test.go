@@ -274,7 +274,7 @@ func TestRunSamples(t *testing.T) {
 	hermetic.Long(t)
 	t.Parallel()
 	h := start(t, sim.Options{Boards: "p150a"})
-	c, err := cluster.Load(h.Root() + sim.ClusterDir)
+	c, err := cluster.Load(h.Root() + cluster.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}

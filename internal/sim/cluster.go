@@ -18,13 +18,9 @@ import (
 // Marker is the file that says that a host is simulated.
 const Marker = "/sys/ttmon-sim"
 
-// ClusterDir is where a simulated host has the descriptors of its boards, for
-// tt-metal's mock mode; see cluster.Write for the files in it.
-const ClusterDir = "/dev/ttmon-sim"
-
 // MockDescriptor is the one for tt-metal. Commands in a simulated host have it
 // in their environment, so that a ttnn program runs on the simulated boards.
-const MockDescriptor = ClusterDir + "/" + cluster.Name
+const MockDescriptor = cluster.Dir + "/" + cluster.Name
 
 // setMock points tt-metal to the boards of the host that process pid holds,
 // if it has any.
@@ -34,7 +30,7 @@ func setMock(pid int) {
 	}
 }
 
-// clusterSource is the directory that is seen at ClusterDir.
+// clusterSource is the directory that is seen at cluster.Dir.
 func (s *server) clusterSource() string { return filepath.Join(s.cfg.Dir, "cluster") }
 
 // makeCluster writes the descriptors, and makes room for UMD's own in /tmp. On
@@ -76,7 +72,7 @@ func (s *server) describe() {
 }
 
 func (s *server) showCluster(p *nsroot.Plan) {
-	p.Insert[ClusterDir] = s.clusterSource()
+	p.Insert[cluster.Dir] = s.clusterSource()
 	if s.dump != "" {
 		p.Cover[s.dump] = s.clusterSource()
 	}
@@ -104,7 +100,7 @@ func (t *Tree) describe() {
 		return
 	}
 	c.Connect(t.host.Driver)
-	dir := t.host.Driver.Root.Dir("dev").Dir(filepath.Base(ClusterDir))
+	dir := t.host.Driver.Root.Dir("dev").Dir(filepath.Base(cluster.Dir))
 	files := c.Files()
 	for _, name := range dir.Names() {
 		if files[name] == nil {

@@ -17,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	sim.Reexec(nil)
+	sim.Reexec()
 	hermetic.Enter(hermetic.Options{})
 	goleak.VerifyTestMain(m)
 }

@@ -12,13 +12,11 @@ import (
 // Reexec must be called first thing in main, and in TestMain, of every
 // program that starts simulated hosts: if this process was started to be a
 // part of one, it does that and never returns.
-//
-// kinds are the kinds of workload the program offers; nil is none.
-func Reexec(kinds workload.Kinds) {
+func Reexec() {
 	var err error
 	switch {
 	case os.Getenv(workload.Env) != "":
-		err = workload.Run(kinds)
+		err = workload.Run()
 	case os.Args[0] == hostName:
 		err = serve()
 	case os.Args[0] == joinName:

@@ -59,7 +59,7 @@ func (s *stage) with(o sim.Options) *stage {
 	})
 	s.host = h
 	if o.Driver != "none" {
-		c, err := cluster.Load(h.Root() + sim.ClusterDir)
+		c, err := cluster.Load(h.Root() + cluster.Dir)
 		if err != nil {
 			s.Fatal(err)
 		}

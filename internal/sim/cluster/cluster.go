@@ -207,6 +207,10 @@ func Load(dir string) (*Cluster, error) {
 	return c, nil
 }
 
+// Dir is where a simulated host has the descriptors of its boards, for
+// tt-metal's mock mode; see Write for the files in it.
+const Dir = "/dev/ttmon-sim"
+
 // Name is the file for a tt-metal process.
 const Name = "cluster_descriptor.yaml"
 

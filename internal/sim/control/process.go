@@ -8,13 +8,12 @@ import (
 	"text/tabwriter"
 
 	"github.com/ttmon/ttmon/internal/sim/driver"
-	"github.com/ttmon/ttmon/internal/sim/rhythm"
 	"github.com/ttmon/ttmon/internal/sim/workload"
 )
 
 var processVerbs = []Verb{{
 	Name: "run", Usage: "SETTING,…", Short: "start a workload: a real process that holds devices open",
-	Long: "Settings:\n" + workload.Usage,
+	Long: "Settings:\n" + workload.Usage(),
 	run: func(h *Host, a *arguments) (string, error) {
 		text := strings.Join(a.rest, " ")
 		specs, err := workload.Parse(text)
@@ -44,7 +43,7 @@ var processVerbs = []Verb{{
 		return "", nil
 	},
 }, {
-	Name: "work", Usage: "NAME|PID ORDER…", Short: "have a workload's chips do something else: " + rhythm.Orders,
+	Name: "work", Usage: "NAME|PID ORDER…", Short: "have a workload's chips do something else: " + workload.WorkOrders,
 	Long: `It is for workloads of kind=ledger with work=. Power follows: a chip that hangs
 or idles draws little.`,
 	run: func(h *Host, a *arguments) (string, error) {
@@ -52,7 +51,7 @@ or idles draws little.`,
 		if a.err != nil {
 			return "", nil
 		}
-		if err := rhythm.Check(order); err != nil {
+		if err := workload.CheckWork(order); err != nil {
 			return "", err
 		}
 		for _, p := range h.Workloads.List() {

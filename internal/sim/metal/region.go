@@ -52,10 +52,10 @@ const (
 	L1Small
 	Trace
 	CB
-	numPools
+	NumPools
 )
 
-var poolNames = [numPools]string{"dram", "l1", "l1_small", "trace", "cb"}
+var poolNames = [NumPools]string{"dram", "l1", "l1_small", "trace", "cb"}
 
 func (p Pool) String() string { return poolNames[p] }
 
@@ -140,7 +140,7 @@ func (r *region) initialise(version uint32, id uint64, deviceID uint32) {
 	atomic.StoreUint64(r.u64(atUpdated), now())
 	atomic.StoreUint32(r.u32(atRefs), 0)
 	r.identify(id, deviceID)
-	for p := range numPools {
+	for p := range NumPools {
 		atomic.StoreUint64(r.total(p), 0)
 	}
 	for chip := range chips {
@@ -151,7 +151,7 @@ func (r *region) initialise(version uint32, id uint64, deviceID uint32) {
 	atomic.StoreUint32(r.u32(atChips+inChipID), deviceID)
 	for slot := range slots {
 		atomic.StoreInt32(r.pid(slot), 0)
-		for p := range numPools {
+		for p := range NumPools {
 			atomic.StoreUint64(r.slotTotal(slot, p), 0)
 		}
 		atomic.StoreUint64(r.u64(slot+inUpdated), 0)
@@ -167,14 +167,14 @@ func (r *region) identify(id uint64, deviceID uint32) {
 }
 
 func (r *region) clearChip(chip int) {
-	for p := range numPools {
+	for p := range NumPools {
 		atomic.StoreUint64(r.chipTotal(chip, p), 0)
 	}
 }
 
 // resetSums zeroes totals and used chip entries, not slots.
 func (r *region) resetSums() {
-	for p := range numPools {
+	for p := range NumPools {
 		atomic.StoreUint64(r.total(p), 0)
 	}
 	for chip := range chips {
@@ -204,7 +204,7 @@ func (r *region) claim(pid int32) (slot int, fresh, ok bool) {
 		if !atomic.CompareAndSwapInt32(r.pid(slot), 0, pid) {
 			continue
 		}
-		for p := range numPools {
+		for p := range NumPools {
 			atomic.StoreUint64(r.slotTotal(slot, p), 0)
 		}
 		atomic.StoreUint64(r.u64(slot+inUpdated), now())

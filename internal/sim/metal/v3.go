@@ -104,7 +104,7 @@ func (w *v3) setCB(bytes uint64) (dropped bool) {
 // two steps, between which another process may get in.
 func (w *v3) detach() {
 	if slot, ok := w.findSlot(self()); ok {
-		for p := range numPools {
+		for p := range NumPools {
 			bytes := atomic.LoadUint64(w.slotTotal(slot, p))
 			if atomic.LoadUint64(w.total(p)) >= bytes {
 				atomic.AddUint64(w.total(p), -bytes)
@@ -113,7 +113,7 @@ func (w *v3) detach() {
 			}
 		}
 		atomic.StoreInt32(w.pid(slot), 0)
-		for p := range numPools {
+		for p := range NumPools {
 			atomic.StoreUint64(w.slotTotal(slot, p), 0)
 		}
 		*w.u32(atActive)--

@@ -98,7 +98,7 @@ func (w *v4) release(slot int, pid int32) {
 	if !atomic.CompareAndSwapInt32(w.pid(slot), pid, releasing) {
 		return
 	}
-	for p := range numPools {
+	for p := range NumPools {
 		subtract(w.total(p), atomic.SwapUint64(w.slotTotal(slot, p), 0))
 	}
 	atomic.StoreUint64(w.u64(slot+inUpdated), 0)

@@ -35,9 +35,9 @@ type Workload struct {
 // no process accounts for it.
 type chip struct {
 	writer writer
-	held   [numPools]uint64
+	held   [NumPools]uint64
 	// elsewhere is the part of held that another thread allocated.
-	elsewhere [numPools]uint64
+	elsewhere [NumPools]uint64
 }
 
 // New returns a workload whose regions are in dir, of layout 2, 3 or 4.

@@ -19,15 +19,10 @@ import (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(Env) != "" {
-		err := Run(Kinds{
-			"writes": func(_ context.Context, s Spec, link Link) error {
-				err := os.WriteFile(s.Params["file"], []byte(s.Params["text"]), 0o600)
-				if err == nil {
-					link.Ready()
-				}
-				return err
-			},
-		})
+		kinds = append(kinds, kinds[0])
+		last := &kinds[len(kinds)-1]
+		last.name, last.make = "writes", func() kind { return &writes{} }
+		err := Run()
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -35,6 +30,22 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	hermetic.Main(m)
+}
+
+// writes is a kind that leaves a text in a file.
+type writes struct {
+	File string `set:"file=PATH"`
+	Text string `set:"text=TEXT"`
+}
+
+func (w *writes) check() error { return nil }
+
+func (w *writes) run(_ context.Context, _ Spec, _ []chipRef, link link) error {
+	err := os.WriteFile(w.File, []byte(w.Text), 0o600)
+	if err == nil {
+		link.answer(ready)
+	}
+	return err
 }
 
 // devices is a host with plain files for nodes.
@@ -77,6 +88,7 @@ func newManager(t *testing.T, indices ...int) (*Manager, *devices) {
 			t.Fatal(err)
 		}
 	}
+	describe(t, root, "n150")
 	d := &devices{indices: indices, work: make(map[int]float64)}
 	m := &Manager{Root: root, Devices: d}
 	t.Cleanup(m.Close)

@@ -26,28 +26,10 @@ const Env = "TTMON_SIM_WORKLOAD"
 // inheritedEnv marks a process that got its descriptors from another one.
 const inheritedEnv = "TTMON_SIM_INHERITED"
 
-// Kind is what a workload does besides holding device nodes. It runs until
-// ctx ends, in a process of its own, after the nodes were opened.
-type Kind func(ctx context.Context, s Spec, link Link) error
-
-// Link is how a kind speaks with the Manager that started it.
-type Link struct {
-	// Ready says that the kind has done what its starter waits for; an error
-	// before that is the starter's.
-	Ready func()
-	// Load changes the load that the workload puts on its devices.
-	Load func(float64)
-	// Orders are the lines that Manager.Order sends.
-	Orders <-chan string
-}
-
-// Kinds are the kinds a program offers, by name.
-type Kinds map[string]Kind
-
 // Run is the life of a workload's process. The Manager's end of standard
 // input says when it is over; descriptor 3 takes one line, "ready" or what
 // went wrong.
-func Run(kinds Kinds) error {
+func Run() error {
 	var s Spec
 	if err := json.Unmarshal([]byte(os.Getenv(Env)), &s); err != nil {
 		return fmt.Errorf("reading the workload's description: %w", err)
@@ -58,28 +40,28 @@ func Run(kinds Kinds) error {
 	go func() { readOrders(os.Stdin, orders); cancel() }()
 
 	answer := newAnswer(s.Kind != "" && !inherited)
+	err := s.live(ctx, inherited, link{answer: answer.writeFirst, load: answer.load, orders: orders})
+	if err != nil {
+		answer.writeFirst(err.Error())
+	}
+	return err
+}
+
+// live is what the process of a workload does. An inheritor has descriptors
+// that are open already, and does nothing but hold them.
+func (s Spec) live(ctx context.Context, inherited bool, link link) error {
 	if s.ownMounts() && !inherited {
 		if err := s.furnish(); err != nil {
-			answer.writeFirst(err.Error())
 			return err
 		}
 	}
 	os.WriteFile("/proc/self/comm", []byte(s.Name), 0)
 	files, err := s.openNodes(inherited)
 	if err != nil {
-		answer.writeFirst(err.Error())
 		return err
 	}
-	kind := func(ctx context.Context, _ Spec, link Link) error { link.Ready(); <-ctx.Done(); return nil }
-	if s.Kind != "" && !inherited {
-		if kind = kinds[s.Kind]; kind == nil {
-			err := fmt.Errorf("no kind of workload %q", s.Kind)
-			answer.writeFirst(err.Error())
-			return err
-		}
-	}
 	if s.Orphan && !inherited {
-		answer.writeFirst(ready)
+		link.answer(ready)
 		return nil // the child stays
 	}
 	go keepBusy(ctx, s.CPU)
@@ -87,14 +69,29 @@ func Run(kinds Kinds) error {
 	for i := 0; i < len(ballast); i += 4096 {
 		ballast[i] = 1
 	}
-	if err = kind(ctx, s, Link{Ready: func() { answer.writeFirst(ready) }, Load: answer.load, Orders: orders}); err != nil {
-		answer.writeFirst(err.Error())
+	if s.Kind != "" && !inherited {
+		if err = s.runKind(ctx, link); err != nil {
+			link.answer(err.Error())
+		}
 	}
+	link.answer(ready)
 	<-ctx.Done()
 	// Else the collector would give the memory back and close the nodes.
 	runtime.KeepAlive(ballast)
 	runtime.KeepAlive(files)
 	return err
+}
+
+func (s Spec) runKind(ctx context.Context, link link) error {
+	k, err := makeKind(s.Kind, s.Params)
+	if err != nil {
+		return err
+	}
+	chips, err := chipsOf(s)
+	if err != nil {
+		return err
+	}
+	return k.run(ctx, s, chips, link)
 }
 
 // readOrders passes on the lines that come in until there are no more.

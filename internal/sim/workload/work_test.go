@@ -1,4 +1,4 @@
-package kinds
+package workload_test
 
 import (
 	"os"

@@ -1,12 +1,10 @@
-package kinds
+package workload
 
 import (
 	"context"
 	"log/slog"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/sim/rhythm"
-	"github.com/ttmon/ttmon/internal/sim/workload"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -24,10 +22,10 @@ const (
 // worker has the chips of a workload do what a script says, and writes it down
 // as libttmon does.
 type worker struct {
-	player *rhythm.Player
+	player *player
 	work   *ledgerfile.ReportedWork
 	chips  []*ledgerfile.ReportedChip
-	link   workload.Link
+	link   link
 	load   float64 // while it works
 
 	waiting     bool
@@ -41,17 +39,13 @@ type worker struct {
 
 // newWorker makes the part of the ledger that is about programs. A chip without
 // PCIe of its own does not report, as with tt-metal.
-func newWorker(r *ledgerfile.Reporter, s workload.Spec, chips []chipRef, link workload.Link) (*worker, error) {
-	steps, err := rhythm.Parse(s.Params["work"])
-	if err != nil {
-		return nil, err
-	}
+func newWorker(r *ledgerfile.Reporter, load float64, steps []workStep, chips []chipRef, link link) (*worker, error) {
 	work, err := r.Work(max(1, len(chips)))
 	if err != nil {
 		return nil, err
 	}
 	now := ledgerfile.Now()
-	w := &worker{player: rhythm.New(steps, now), work: work, link: link, load: s.Load, said: s.Load, last: now, since: now}
+	w := &worker{player: newPlayer(steps, now), work: work, link: link, load: load, said: load, last: now, since: now}
 	for _, c := range chips {
 		if c.remote {
 			continue
@@ -73,7 +67,7 @@ func (w *worker) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case order := <-w.link.Orders:
+		case order := <-w.link.orders:
 			if err := w.player.Order(order, ledgerfile.Now()); err != nil {
 				slog.Error("cannot run workload order", "order", order, "err", err)
 			}
@@ -87,16 +81,16 @@ func (w *worker) run(ctx context.Context) {
 func (w *worker) turn(now time.Duration) {
 	done, state, last := w.player.Play(now)
 	w.report(done, state, last)
-	if state == rhythm.Waiting {
+	if state == waiting {
 		spin(time.Duration(polling * float64(deliver)))
 	}
-	if state == rhythm.Working || state == rhythm.Waiting && !w.player.Hung() {
+	if state == working || state == waiting && !w.player.Hung() {
 		w.worked += now - w.last
 	}
 	w.last = now
 	if span := now - w.since; span >= loadEvery {
 		if load := w.load * min(1, w.worked.Seconds()/span.Seconds()); load != w.said {
-			w.link.Load(load)
+			w.link.load(load)
 			w.said = load
 		}
 		w.since, w.worked = now, 0
@@ -104,7 +98,7 @@ func (w *worker) turn(now time.Duration) {
 }
 
 // report writes programs that completed and what the host does into the ledger.
-func (w *worker) report(done []rhythm.Program, state rhythm.State, last string) {
+func (w *worker) report(done []program, state workState, last string) {
 	programs := make([]ledgerfile.ReportedProgram, len(done))
 	for i, p := range done {
 		programs[i] = ledgerfile.ReportedProgram{Name: p.Name, Start: p.Start, End: p.End}
@@ -113,7 +107,7 @@ func (w *worker) report(done []rhythm.Program, state rhythm.State, last string) 
 	if w.outstanding {
 		enqueued--
 	}
-	if w.outstanding = state != rhythm.Resting; w.outstanding {
+	if w.outstanding = state != resting; w.outstanding {
 		enqueued++
 	}
 	if enqueued > 0 {
@@ -124,13 +118,13 @@ func (w *worker) report(done []rhythm.Program, state rhythm.State, last string) 
 		c.Report(programs)
 	}
 	switch {
-	case state == rhythm.Waiting && !w.waiting:
+	case state == waiting && !w.waiting:
 		w.work.Wait(ledgerfile.WaitFinish)
-	case state == rhythm.Resting && !w.settled, state != rhythm.Waiting && w.waiting:
+	case state == resting && !w.settled, state != waiting && w.waiting:
 		w.work.Finished()
-		w.settled = state == rhythm.Resting
+		w.settled = state == resting
 	}
-	w.waiting = state == rhythm.Waiting
+	w.waiting = state == waiting
 }
 
 // spin takes processor time.

@@ -1,12 +1,10 @@
-package kinds
+package workload_test
 
 import (
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/sim"
-	"github.com/ttmon/ttmon/internal/sim/workload"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -35,29 +33,5 @@ func TestLedgerWorkload(t *testing.T) {
 		if tag := l.Sites[b.Site].Tag; tag != []string{"weights", "kv"}[i%2] {
 			t.Errorf("block %d is called %q", i, tag)
 		}
-	}
-}
-
-func TestLedgerMistakes(t *testing.T) {
-	for text, want := range map[string]string{
-		"dram=1G,cb=1M":             `no setting "cb"`,
-		"dram=1G,l1=1G":             "bytes of L1",
-		"dram=1G,work=dance":        "dance",
-		"dram=lots":                 "dram=lots",
-		"dram=33G":                  "does not fit",
-		"dram=31G,blocks=9,hole=1G": "does not fit",
-		"dram=1G,blocks=0":          "must be enough",
-		"dram=3,banks=4":            "must be enough",
-	} {
-		t.Run(text, func(t *testing.T) {
-			p := workload.Params{}
-			for item := range strings.SplitSeq(text, ",") {
-				key, value, _ := strings.Cut(item, "=")
-				p[key] = value
-			}
-			if _, err := parseLedger(p); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%v, want %q", err, want)
-			}
-		})
 	}
 }

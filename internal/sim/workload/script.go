@@ -1,7 +1,4 @@
-// Package rhythm is what a simulated program has its chips do over time: a
-// script of operations, pauses and hangs, and a player that says which programs
-// have completed by a given moment.
-package rhythm
+package workload
 
 import (
 	"fmt"
@@ -10,27 +7,37 @@ import (
 	"time"
 )
 
-// Usage is the language, for help texts.
-const Usage = `  work=STEPS         what its chips do, again and again; steps are separated by ";":
-                     matmul 2ms x40    40 programs of an operation, each of 2 ms
-                     gap 300us         pause before each program from here on: the host is late
-                     idle 3s           nothing is enqueued
-                     hang 30s          a program that does not complete (without a time: ever)`
+// script is what a simulated program has its chips do over time: operations,
+// pauses and hangs.
+type script []workStep
 
-// Kind is what a step does.
-type Kind int
+func (s *script) parse(text string) (err error) {
+	*s, err = parseWork(text)
+	return err
+}
+
+func (script) help() string { return workHelp }
+
+const workHelp = `what its chips do, again and again; steps are separated by ";":
+matmul 2ms x40    40 programs of an operation, each of 2 ms
+gap 300us         pause before each program from here on: the host is late
+idle 3s           nothing is enqueued
+hang 30s          a program that does not complete (without a time: ever)`
+
+// stepKind is what a step does.
+type stepKind int
 
 // The kinds.
 const (
-	Programs Kind = iota
-	Gap
-	Idle
-	Hang
+	programs stepKind = iota
+	gap
+	idle
+	hang
 )
 
-// Step is a step of a script.
-type Step struct {
-	Kind  Kind
+// workStep is a step of a script.
+type workStep struct {
+	kind  stepKind
 	Name  string        // of programs
 	Time  time.Duration // of one program, a gap, an idle time; of a hang, 0: for ever
 	Count int           // of programs
@@ -45,7 +52,7 @@ const (
 )
 
 // Parse reads a script.
-func Parse(text string) (steps []Step, err error) {
+func parseWork(text string) (steps []workStep, err error) {
 	var round time.Duration
 	for part := range strings.SplitSeq(text, ";") {
 		words := strings.Fields(part)
@@ -56,35 +63,35 @@ func Parse(text string) (steps []Step, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("%q: %w", strings.TrimSpace(part), err)
 		}
-		if s.Kind != Gap {
+		if s.kind != gap {
 			round += s.Time * time.Duration(max(1, s.Count))
 		}
-		if s.Kind == Hang && s.Time == 0 {
+		if s.kind == hang && s.Time == 0 {
 			round = longest
 		}
 		steps = append(steps, s)
 	}
 	if round == 0 {
-		return nil, fmt.Errorf("work without a program or a pause; the steps are:\n%s", Usage)
+		return nil, fmt.Errorf("work without a program or a pause; work is %s", workHelp)
 	}
 	return steps, nil
 }
 
-func parseStep(words []string) (s Step, err error) {
+func parseStep(words []string) (s workStep, err error) {
 	switch words[0] {
 	case "gap":
-		s.Kind = Gap
+		s.kind = gap
 	case "idle":
-		s.Kind = Idle
+		s.kind = idle
 	case "hang":
-		s.Kind = Hang
+		s.kind = hang
 		if len(words) == 1 {
 			return s, nil
 		}
 	default:
 		s.Name, s.Count = words[0], 1
 	}
-	if s.Kind == Programs && len(words) == 3 {
+	if s.kind == programs && len(words) == 3 {
 		n, ok := strings.CutPrefix(words[2], "x")
 		if s.Count, err = strconv.Atoi(n); err != nil || !ok || s.Count < 1 || s.Count > most {
 			return s, fmt.Errorf("%s is not a number of programs such as x40", words[2])
@@ -92,10 +99,10 @@ func parseStep(words []string) (s Step, err error) {
 		words = words[:2]
 	}
 	if len(words) != 2 {
-		return s, fmt.Errorf("a step is a word and a time; the steps are:\n%s", Usage)
+		return s, fmt.Errorf("a step is a word and a time; work is %s", workHelp)
 	}
 	least := shortest
-	if s.Kind == Gap {
+	if s.kind == gap {
 		least = 0
 	}
 	if s.Time, err = time.ParseDuration(words[1]); err != nil || s.Time < least || s.Time > longest {

@@ -1,22 +1,13 @@
-package kinds
+package workload_test
 
 import (
-	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/sim"
-	"github.com/ttmon/ttmon/internal/sim/workload"
 )
-
-func TestMain(m *testing.M) {
-	sim.Reexec(All())
-	hermetic.Main(m)
-}
 
 // regions lists the statistics regions in a tree's /dev/shm.
 func regions(dir string) []string {
@@ -39,38 +30,6 @@ func TestMetalWorkload(t *testing.T) {
 	}
 	if _, err := tr.Ctl("kill", "llama"); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestChipsOfP300 has two endpoints with one serial and different ids.
-func TestChipsOfP300(t *testing.T) {
-	dir := t.TempDir()
-	tr, err := sim.NewTree(sim.Options{Boards: "p300a"}, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tr.Close()
-	chips, err := chipsOf(workload.Spec{Root: dir, Devices: []int{1, 0}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(chips) != 2 || chips[0].id != chips[1].id+1 || chips[0].name != "0" || chips[1].logical != 1 {
-		t.Errorf("chips %+v: want left (1) and right (0) of one board, in the order of addresses", chips)
-	}
-}
-
-func TestScriptOf(t *testing.T) {
-	chips := []chipRef{{"1", 11, 0, false}, {"10", 22, 1, false}, {"1R", 33, 2, true}}
-	lines, err := scriptOf(workload.Spec{Params: workload.Params{"script": "open @1;open @10;open @1R"}}, chips)
-	if want := []string{"open 11", "open 22", "open 33"}; err != nil || !slices.Equal(lines, want) {
-		t.Errorf("%q %v, want %q", lines, err, want)
-	}
-	for _, params := range []workload.Params{{"dramm": "1G"}, {"dram": "1G", "script": "quit"}} {
-		t.Run(fmt.Sprint(params), func(t *testing.T) {
-			if lines, err := scriptOf(workload.Spec{Params: params}, chips); err == nil {
-				t.Errorf("%v gives %q", params, lines)
-			}
-		})
 	}
 }
 

@@ -1,21 +1,20 @@
-package rhythm
+package workload
 
 import (
-	"fmt"
 	"strings"
 	"time"
 )
 
-// Program is a program that completed.
-type Program struct {
+// program is a program that completed.
+type program struct {
 	Name       string
 	Start, End time.Duration
 }
 
-// Player plays a script, over and over. It is told what time it is, and says
+// player plays a script, over and over. It is told what time it is, and says
 // what has happened until then.
-type Player struct {
-	steps []Step
+type player struct {
+	steps []workStep
 	at    int // step
 	done  int // programs of it that completed
 	gap   time.Duration
@@ -26,24 +25,24 @@ type Player struct {
 	paused  bool          // told to be idle
 }
 
-// New plays steps from a moment on.
-func New(steps []Step, from time.Duration) *Player { return &Player{steps: steps, now: from} }
+// newPlayer plays steps from a moment on.
+func newPlayer(steps []workStep, from time.Duration) *player { return &player{steps: steps, now: from} }
 
-// Orders are what a player can be told while it plays, for help texts.
-const Orders = "hang, idle, resume, or the steps of another script"
+// WorkOrders are what a player can be told while it plays, for help texts.
+const WorkOrders = "hang, idle, resume, or the steps of another script"
 
-// Check says whether Order would understand text.
-func Check(text string) error {
+// CheckWork says whether Order would understand text.
+func CheckWork(text string) error {
 	switch strings.TrimSpace(text) {
 	case "hang", "idle", "resume":
 		return nil
 	}
-	_, err := Parse(text)
+	_, err := parseWork(text)
 	return err
 }
 
 // Order has the player do something else from a moment on.
-func (p *Player) Order(text string, at time.Duration) error {
+func (p *player) Order(text string, at time.Duration) error {
 	switch strings.TrimSpace(text) {
 	case "hang":
 		p.hung, p.release, p.paused, p.now = true, 0, false, at
@@ -52,34 +51,34 @@ func (p *Player) Order(text string, at time.Duration) error {
 	case "resume":
 		p.resume(at)
 	default:
-		steps, err := Parse(text)
+		steps, err := parseWork(text)
 		if err != nil {
 			return err
 		}
-		*p = *New(steps, at)
+		*p = *newPlayer(steps, at)
 	}
 	return nil
 }
 
 // resume ends a hang or a pause. A hang of the script itself is over with it.
-func (p *Player) resume(at time.Duration) {
-	if p.hung && p.steps[p.at].Kind == Hang {
+func (p *player) resume(at time.Duration) {
+	if p.hung && p.steps[p.at].kind == hang {
 		p.next()
 	}
 	p.hung, p.release, p.paused, p.now = false, 0, false, at
 }
 
 // Hung reports whether a program does not complete.
-func (p *Player) Hung() bool { return p.hung }
+func (p *player) Hung() bool { return p.hung }
 
-// State is what the host and its chips do.
-type State int
+// workState is what the host and its chips do.
+type workState int
 
 // The states.
 const (
-	Working State = iota
-	Resting       // nothing is enqueued
-	Waiting       // the host waits for a program that takes long, or for ever
+	working workState = iota
+	resting           // nothing is enqueued
+	waiting           // the host waits for a program that takes long, or for ever
 )
 
 // polled is how long a program runs before its host is seen to wait for it.
@@ -94,7 +93,7 @@ const mostAtOnce = 100_000
 
 // Play returns the programs that completed until now, what the host does then,
 // and the name of what was enqueued last.
-func (p *Player) Play(now time.Duration) (done []Program, state State, last string) {
+func (p *player) Play(now time.Duration) (done []program, state workState, last string) {
 	if now-p.now > late && !p.inLongStep() {
 		p.now = now - late
 	}
@@ -103,9 +102,9 @@ func (p *Player) Play(now time.Duration) (done []Program, state State, last stri
 		if !open {
 			return done, state, p.name()
 		}
-		if p.steps[p.at].Kind != Programs {
+		if p.steps[p.at].kind != programs {
 			if !p.pass(now) {
-				return done, Resting, p.name()
+				return done, resting, p.name()
 			}
 			continue
 		}
@@ -115,31 +114,31 @@ func (p *Player) Play(now time.Duration) (done []Program, state State, last stri
 		}
 		done = append(done, program)
 	}
-	return done, Working, p.name()
+	return done, working, p.name()
 }
 
 // held says what the host does that cannot follow its script, because of a hang or an
 // order; open: it is not.
-func (p *Player) held(now time.Duration) (state State, open bool) {
+func (p *player) held(now time.Duration) (state workState, open bool) {
 	switch {
 	case p.hung && (p.release == 0 || now < p.release):
-		return Waiting, false
+		return waiting, false
 	case p.hung:
 		p.resume(p.release)
 	case p.paused:
 		p.now = now
-		return Resting, false
+		return resting, false
 	}
-	return Working, true
+	return working, true
 }
 
 // pass passes a step without programs, unless it lasts longer than until now.
-func (p *Player) pass(now time.Duration) bool {
-	switch step := &p.steps[p.at]; step.Kind {
-	case Gap:
+func (p *player) pass(now time.Duration) bool {
+	switch step := &p.steps[p.at]; step.kind {
+	case gap:
 		p.gap = step.Time
 		p.next()
-	case Hang:
+	case hang:
 		p.hung, p.release = true, 0
 		if step.Time > 0 {
 			p.release = p.now + step.Time
@@ -155,9 +154,9 @@ func (p *Player) pass(now time.Duration) bool {
 }
 
 // program is the next program, and whether it has ended by now.
-func (p *Player) program(now time.Duration) (x Program, ended bool) {
+func (p *player) program(now time.Duration) (x program, ended bool) {
 	step := &p.steps[p.at]
-	x = Program{step.Name, p.now + p.gap, p.now + p.gap + step.Time}
+	x = program{step.Name, p.now + p.gap, p.now + p.gap + step.Time}
 	if now < x.End {
 		return x, false
 	}
@@ -169,14 +168,14 @@ func (p *Player) program(now time.Duration) (x Program, ended bool) {
 }
 
 // runs is what the host does while a program has run for a time.
-func runs(since time.Duration) State {
+func runs(since time.Duration) workState {
 	if since > polled {
-		return Waiting
+		return waiting
 	}
-	return Working
+	return working
 }
 
-func (p *Player) next() {
+func (p *player) next() {
 	p.at, p.done = (p.at+1)%len(p.steps), 0
 	if p.at == 0 {
 		p.gap = 0
@@ -185,28 +184,16 @@ func (p *Player) next() {
 
 // inLongStep reports whether the step itself takes so long that being behind
 // says nothing.
-func (p *Player) inLongStep() bool {
+func (p *player) inLongStep() bool {
 	return p.hung || p.paused || p.steps[p.at].Time > late/2
 }
 
 // name is the operation that was enqueued last, or will be.
-func (p *Player) name() string {
+func (p *player) name() string {
 	for i := range p.steps {
-		if s := &p.steps[(p.at+i)%len(p.steps)]; s.Kind == Programs {
+		if s := &p.steps[(p.at+i)%len(p.steps)]; s.kind == programs {
 			return s.Name
 		}
 	}
 	return ""
-}
-
-func (s State) String() string {
-	switch s {
-	case Working:
-		return "working"
-	case Resting:
-		return "resting"
-	case Waiting:
-		return "waiting"
-	}
-	return fmt.Sprint(int(s))
 }

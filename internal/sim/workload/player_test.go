@@ -1,4 +1,4 @@
-package rhythm
+package workload
 
 import (
 	"strings"
@@ -10,17 +10,17 @@ import (
 
 const ms = time.Millisecond
 
-func TestParse(t *testing.T) {
-	got, err := Parse("gap 300us; matmul 2ms x40;softmax 1ms ; idle 3s;hang 30s; hang;")
-	want := []Step{
-		{Gap, "", 300 * time.Microsecond, 0},
-		{Programs, "matmul", 2 * ms, 40},
-		{Programs, "softmax", ms, 1},
-		{Idle, "", 3 * time.Second, 0},
-		{Hang, "", 30 * time.Second, 0},
-		{Hang, "", 0, 0},
+func TestParseWork(t *testing.T) {
+	got, err := parseWork("gap 300us; matmul 2ms x40;softmax 1ms ; idle 3s;hang 30s; hang;")
+	want := []workStep{
+		{gap, "", 300 * time.Microsecond, 0},
+		{programs, "matmul", 2 * ms, 40},
+		{programs, "softmax", ms, 1},
+		{idle, "", 3 * time.Second, 0},
+		{hang, "", 30 * time.Second, 0},
+		{hang, "", 0, 0},
 	}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(workStep{})); diff != "" || err != nil {
 		t.Errorf("%v, -want +got:\n%s", err, diff)
 	}
 	for text, want := range map[string]string{
@@ -37,7 +37,7 @@ func TestParse(t *testing.T) {
 		"matmul 2ms x99999999": "x99999999",
 	} {
 		t.Run(text, func(t *testing.T) {
-			if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
+			if _, err := parseWork(text); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%q: %v, want an error with %q", text, err, want)
 			}
 		})
@@ -45,9 +45,9 @@ func TestParse(t *testing.T) {
 }
 
 // play lists what happens, a line for each turn of 10 ms.
-func play(t *testing.T, p *Player, from, to time.Duration) (busy time.Duration, programs int, states map[State]int) {
+func play(t *testing.T, p *player, from, to time.Duration) (busy time.Duration, programs int, states map[workState]int) {
 	t.Helper()
-	states = map[State]int{}
+	states = map[workState]int{}
 	end := time.Duration(0)
 	for now := from; now <= to; now += 10 * ms {
 		done, state, _ := p.Play(now)
@@ -65,8 +65,8 @@ func play(t *testing.T, p *Player, from, to time.Duration) (busy time.Duration, 
 }
 
 func TestPlay(t *testing.T) {
-	steps := func(text string) []Step {
-		s, err := Parse(text)
+	steps := func(text string) []workStep {
+		s, err := parseWork(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,21 +85,21 @@ func TestPlay(t *testing.T) {
 		{"matmul 100ms; hang 900ms", time.Second, 10},
 	} {
 		t.Run(c.script, func(t *testing.T) {
-			busy, programs, _ := play(t, New(steps(c.script), 0), 0, 10*time.Second)
+			busy, programs, _ := play(t, newPlayer(steps(c.script), 0), 0, 10*time.Second)
 			if busy != c.busy || programs != c.programs {
 				t.Errorf("%d programs in %v, want %d in %v", programs, busy, c.programs, c.busy)
 			}
 		})
 	}
-	_, _, states := play(t, New(steps("matmul 100ms; idle 100ms; hang 100ms"), 0), 10*ms, 300*ms)
-	if diff := cmp.Diff(map[State]int{Working: 2, Waiting: 18, Resting: 10}, states); diff != "" {
+	_, _, states := play(t, newPlayer(steps("matmul 100ms; idle 100ms; hang 100ms"), 0), 10*ms, 300*ms)
+	if diff := cmp.Diff(map[workState]int{working: 2, waiting: 18, resting: 10}, states); diff != "" {
 		t.Errorf("states -want +got:\n%s", diff)
 	}
 }
 
 func TestOrders(t *testing.T) {
-	script, _ := Parse("matmul 10ms x10; idle 100ms")
-	p := New(script, 0)
+	script, _ := parseWork("matmul 10ms x10; idle 100ms")
+	p := newPlayer(script, 0)
 	play(t, p, 0, time.Second)
 	order := func(text string, at time.Duration) {
 		t.Helper()
@@ -108,7 +108,7 @@ func TestOrders(t *testing.T) {
 		}
 	}
 	order("hang", time.Second)
-	if busy, _, states := play(t, p, 1010*ms, 5*time.Second); busy != 0 || len(states) != 1 || states[Waiting] == 0 || !p.Hung() {
+	if busy, _, states := play(t, p, 1010*ms, 5*time.Second); busy != 0 || len(states) != 1 || states[waiting] == 0 || !p.Hung() {
 		t.Errorf("hangs: busy %v, %v", busy, states)
 	}
 	order("resume", 5*time.Second)
@@ -116,22 +116,22 @@ func TestOrders(t *testing.T) {
 		t.Errorf("resumed: busy %v of a second, want half of it", busy)
 	}
 	order("idle", 6*time.Second)
-	if busy, _, states := play(t, p, 6010*ms, 7*time.Second); busy != 0 || len(states) != 1 || states[Resting] == 0 {
+	if busy, _, states := play(t, p, 6010*ms, 7*time.Second); busy != 0 || len(states) != 1 || states[resting] == 0 {
 		t.Errorf("idle: busy %v, %v", busy, states)
 	}
 	order("softmax 5ms", 7*time.Second)
 	if _, programs, _ := play(t, p, 7010*ms, 8*time.Second); programs != 200 {
 		t.Errorf("another script: %d programs, want 200", programs)
 	}
-	if p.Order("dance", 0) == nil || Check("dance") == nil || Check("hang") != nil || Check("x 1ms") != nil {
+	if p.Order("dance", 0) == nil || CheckWork("dance") == nil || CheckWork("hang") != nil || CheckWork("x 1ms") != nil {
 		t.Error("an order is not checked")
 	}
 }
 
 // A process that was stopped does not make up for it: its chips did nothing.
 func TestPlayAfterStop(t *testing.T) {
-	script, _ := Parse("matmul 1ms")
-	p := New(script, 0)
+	script, _ := parseWork("matmul 1ms")
+	p := newPlayer(script, 0)
 	play(t, p, 0, time.Second)
 	if done, _, _ := p.Play(time.Hour); len(done) != 1000 {
 		t.Errorf("%d programs after an hour, want those of the last second", len(done))

@@ -1,4 +1,4 @@
-package kinds
+package workload_test
 
 import (
 	"encoding/binary"
@@ -14,7 +14,7 @@ import (
 
 // message is what a server reads out of the first 40 bytes.
 type message struct {
-	kind, code byte
+	kind, code byte // kind 1 allocates a buffer, 2 frees one
 	device     int32
 	size, id   uint64
 }
@@ -100,10 +100,10 @@ func TestReportChurns(t *testing.T) {
 	for range 1000 {
 		select {
 		case m := <-messages:
-			if m.kind == msgAlloc && (live[m.id] || m.size != 4096) || m.kind == msgFree && !live[m.id] {
+			if m.kind == 1 && (live[m.id] || m.size != 4096) || m.kind == 2 && !live[m.id] {
 				t.Fatalf("message %+v with live %v", m, live[m.id])
 			}
-			live[m.id] = m.kind == msgAlloc
+			live[m.id] = m.kind == 1
 		case <-time.After(time.Minute):
 			t.Fatal("too few messages")
 		}
@@ -136,7 +136,7 @@ func TestReportSettings(t *testing.T) {
 		"kind=report,message=100":            "72, 112, 128 or 144",
 		"kind=report,drma=1G":                `no setting "drma"`,
 		"kind=report,rate=fast":              "rate=fast",
-		"kind=report,batch=0":                "at least 1",
+		"kind=report,batch=0":                "from 1 to",
 		"kind=report,socket=/nowhere/at/all": "connecting to the allocation server",
 	} {
 		t.Run(procs, func(t *testing.T) {

@@ -1,13 +1,11 @@
-package kinds
+package workload
 
 import (
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/sim"
 	"github.com/ttmon/ttmon/internal/sim/cluster"
-	"github.com/ttmon/ttmon/internal/sim/workload"
 )
 
 // chipRef is a chip as a tt-metal program knows it.
@@ -21,8 +19,8 @@ type chipRef struct {
 // chipsOf finds the chips of a workload's devices, numbered as UMD numbers
 // them where it sees those devices only: in the order of PCI addresses, and
 // chips without an endpoint last.
-func chipsOf(s workload.Spec) ([]chipRef, error) {
-	c, err := cluster.Load(s.Root + sim.ClusterDir)
+func chipsOf(s Spec) ([]chipRef, error) {
+	c, err := cluster.Load(s.Root + cluster.Dir)
 	if err != nil {
 		return nil, err
 	}
