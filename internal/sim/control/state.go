@@ -1,10 +1,12 @@
 package control
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
-	"text/tabwriter"
+
+	"github.com/ttmon/ttmon/internal/sim/cluster"
 )
 
 // deviceState is a device as state prints it.
@@ -49,58 +51,66 @@ func deviceStates(h *Host) []deviceState {
 
 var lookVerbs = []Verb{{
 	Name: "list", Short: "list the simulated devices",
-	run: func(h *Host, a *arguments) (string, error) {
-		if !a.done() {
-			return "", nil
-		}
-		var b strings.Builder
-		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "INDEX\tBUS ID\tBOARD\tSERIAL\tASIC ID\tSTATE\tLOAD\tOPEN\t(simulated)")
-		for _, s := range deviceStates(h) {
-			index := "-"
-			if s.Index >= 0 {
-				index = fmt.Sprint(s.Index)
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%.2f\t%d\n", index, s.BDF, s.Board, s.Serial, s.ASIC, s.State, s.Load, len(s.PIDs))
-		}
-		w.Flush()
-		return b.String(), nil
-	},
+	host: func(*arguments) onHost { return list },
 }, {
 	Name: "state", Short: "print everything about the simulated host as JSON",
-	run: func(h *Host, a *arguments) (string, error) {
-		if !a.done() {
-			return "", nil
-		}
-		version := "none"
-		if v := h.Driver.Version(); h.Driver.Loaded() {
-			version = v.String()
-		}
-		procs := []map[string]any{}
-		for _, p := range h.Workloads.List() {
-			procs = append(procs, map[string]any{"pid": p.PID, "name": p.Spec.Name, "devices": p.Spec.Devices, "load": p.Spec.Load})
-		}
-		out, err := json.MarshalIndent(map[string]any{
-			"simulated": true, "driver": version, "devices": deviceStates(h), "workloads": procs,
-		}, "", "  ")
-		return string(out) + "\n", err
-	},
+	host: func(*arguments) onHost { return state },
 }, {
 	Name: "audit", Usage: "[clear]", Short: "list who opened device nodes or wrote to driver files, as JSON lines",
 	Long: "A monitor must not be in it. Workloads are.",
-	run: func(h *Host, a *arguments) (string, error) {
+	host: func(a *arguments) onHost {
 		empty := a.flag("clear")
-		if !a.done() {
-			return "", nil
-		}
-		var b strings.Builder
-		for _, access := range h.Driver.Audit(empty) {
-			line, err := json.Marshal(access)
-			if err != nil {
-				return "", err
+		return func(h *Host) (string, error) {
+			var b strings.Builder
+			for _, access := range h.Driver.Audit(empty) {
+				if err := json.NewEncoder(&b).Encode(access); err != nil {
+					return "", err
+				}
 			}
-			b.Write(append(line, '\n'))
+			return b.String(), nil
 		}
-		return b.String(), nil
 	},
+}, {
+	Name: "chips", Short: "list the chips with the ids under which tt-metal accounts for their memory",
+	Long: "NUMBER is UMD's and tt-metal's own, which a program knows a chip by.",
+	host: func(*arguments) onHost { return chips },
 }}
+
+func list(h *Host) (string, error) {
+	lines := []string{"INDEX\tBUS ID\tBOARD\tSERIAL\tASIC ID\tSTATE\tLOAD\tOPEN\t(simulated)"}
+	for _, s := range deviceStates(h) {
+		index := "-"
+		if s.Index >= 0 {
+			index = fmt.Sprint(s.Index)
+		}
+		lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%.2f\t%d", index, s.BDF, s.Board, s.Serial, s.ASIC, s.State, s.Load, len(s.PIDs)))
+	}
+	return table(lines), nil
+}
+
+func state(h *Host) (string, error) {
+	version := "none"
+	if v := h.Driver.Version(); h.Driver.Loaded() {
+		version = v.String()
+	}
+	procs := []map[string]any{}
+	for _, p := range h.Workloads.List() {
+		procs = append(procs, map[string]any{"pid": p.PID, "name": p.Spec.Name, "devices": p.Spec.Devices, "load": p.Spec.Load})
+	}
+	out, err := json.MarshalIndent(map[string]any{
+		"simulated": true, "driver": version, "devices": deviceStates(h), "workloads": procs,
+	}, "", "  ")
+	return string(out) + "\n", err
+}
+
+func chips(h *Host) (string, error) {
+	c, err := cluster.Of(h.Driver, h.Cluster)
+	if err != nil {
+		return "", err
+	}
+	lines := []string{"DEVICE\tBUS ID\tCHIP\tNUMBER\tID\t(simulated)"}
+	for _, ch := range c.Chips() {
+		lines = append(lines, fmt.Sprintf("%d\t%s\t%s\t%d\t%d", ch.Device, ch.BusID, cmp.Or(ch.Name, "-"), ch.Number, ch.ID))
+	}
+	return table(lines), nil
+}

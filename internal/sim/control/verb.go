@@ -7,8 +7,11 @@ package control
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/sim/cluster"
@@ -24,19 +27,27 @@ type Host struct {
 	Cluster   cluster.Options // how boards are cabled
 }
 
-// Verb is one command.
+// Verb is one command. It reads its arguments first, and returns what it then
+// does: to each of the devices that its first argument stands for, or to the
+// host, printing something.
 type Verb struct {
-	Name  string
-	Usage string // arguments, as help shows them
-	Short string
-	Long  string // what more there is to say; may be empty
-	run   func(h *Host, a *arguments) (string, error)
-	live  bool // makes reads fail or block, which plain files cannot do
+	Name   string
+	Usage  string // arguments, as help shows them
+	Short  string
+	Long   string // what more there is to say; may be empty
+	device func(a *arguments) onDevice
+	host   func(a *arguments) onHost
+	live   bool // makes reads fail or block, which plain files cannot do
 }
+
+type (
+	onDevice = func(*driver.Device) error
+	onHost   = func(*Host) (string, error)
+)
 
 // Verbs lists all commands in the order in which help shows them.
 func Verbs() []Verb {
-	return slices.Concat(lookVerbs, chipVerbs, valueVerbs, faultVerbs, plugVerbs, processVerbs)
+	return slices.Concat(lookVerbs, valueVerbs, faultVerbs, plugVerbs, processVerbs)
 }
 
 // find returns a verb by name.
@@ -65,20 +76,43 @@ func (h *Host) Do(args []string) (string, error) {
 	if v.live && h.Plain {
 		return "", fmt.Errorf("%s: files of a plain tree neither fail nor block; run without --root for that", v.Name)
 	}
-	a := &arguments{verb: v, rest: args[1:]}
-	out, err := v.run(h, a)
-	if a.err != nil {
-		err = a.err // it came first
+	a := &arguments{verb: v, rest: args[1:], driver: h.Driver}
+	act := onEach
+	if v.host != nil {
+		act = v.host
 	}
-	return out, err
+	do := act(a)
+	if len(a.rest) > 0 {
+		a.fail("%q is too much", strings.Join(a.rest, " "))
+	}
+	if a.err != nil {
+		return "", a.err
+	}
+	return do(h)
+}
+
+// onEach is a verb of devices as one of the host. What goes wrong with several
+// of them is joined.
+func onEach(a *arguments) onHost {
+	devs := a.devices()
+	do := a.verb.device(a)
+	return func(*Host) (string, error) {
+		var errs []error
+		for _, d := range devs {
+			errs = append(errs, do(d))
+		}
+		return "", errors.Join(errs...)
+	}
 }
 
 // arguments takes a command's arguments apart: words in order, and settings
 // of the form key=value anywhere. The first error stays.
 type arguments struct {
-	verb Verb
-	rest []string
-	err  error
+	verb   Verb
+	rest   []string
+	driver *driver.Driver
+	all    bool // devices are meant
+	err    error
 }
 
 func (a *arguments) fail(format string, args ...any) {
@@ -104,6 +138,20 @@ func (a *arguments) optional() string {
 		return ""
 	}
 	return a.word("")
+}
+
+// words takes all that are left, of which there must be one.
+func (a *arguments) words(what string) []string {
+	list := append([]string{a.word(what)}, a.rest...)
+	a.rest = nil
+	return list
+}
+
+// text takes all that is left as one text.
+func (a *arguments) text() string {
+	text := strings.Join(a.rest, " ")
+	a.rest = nil
+	return text
 }
 
 // setting takes key=value out of the rest.
@@ -142,36 +190,80 @@ func (a *arguments) duration(key string, otherwise time.Duration) time.Duration 
 	return t
 }
 
-// done complains about what is left over. It reports whether all went well.
-func (a *arguments) done() bool {
-	if len(a.rest) > 0 {
-		a.fail("%q is too much", strings.Join(a.rest, " "))
-	}
-	return a.err == nil
-}
-
 // devices takes a device, or "all", and returns what it means.
-func (a *arguments) devices(h *Host) []*driver.Device {
+func (a *arguments) devices() []*driver.Device {
 	name := a.word("DEVICE (an index, a PCI address or all)")
 	if a.err != nil {
 		return nil
 	}
-	if name == "all" {
-		return h.Driver.Devices()
+	if a.all = name == "all"; a.all {
+		return a.driver.Devices()
 	}
-	dev, err := h.Driver.Device(name)
-	if err != nil {
-		a.err = err
-		return nil
-	}
+	dev, err := a.driver.Device(name)
+	a.err = err
 	return []*driver.Device{dev}
 }
 
-// each applies f to devices and joins what goes wrong.
-func each(devs []*driver.Device, f func(*driver.Device) error) (string, error) {
-	var errs []error
-	for _, d := range devs {
-		errs = append(errs, f(d))
+func (a *arguments) float(what string, low, high float64) float64 {
+	text := a.word(what)
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(f >= low && f <= high) {
+		a.fail("%s %q is not a number from %v to %v", what, text, low, high)
 	}
-	return "", errors.Join(errs...)
+	return f
+}
+
+// rate takes key=1.2e9.
+func (a *arguments) rate(key string) float64 {
+	text, ok := a.setting(key)
+	f, err := strconv.ParseFloat(text, 64)
+	if !ok || err != nil || !(f >= 0) || math.IsInf(f, 0) {
+		a.fail("%s=%s is not a number of bytes per second", key, text)
+	}
+	return f
+}
+
+func (a *arguments) uint32(what string) uint32 {
+	text := a.word(what)
+	n, err := strconv.ParseUint(text, 0, 32)
+	if err != nil {
+		a.fail("%s %q is not a 32-bit number", what, text)
+	}
+	return uint32(n)
+}
+
+// number is a setting that may be missing.
+func (a *arguments) number(key string, otherwise int) int {
+	text, ok := a.setting(key)
+	if !ok {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		a.fail("%s=%s is not a number", key, text)
+	}
+	return n
+}
+
+// each reads words with a function that can fail.
+func each[T any](a *arguments, words []string, read func(string) (T, error)) (list []T) {
+	for _, w := range words {
+		v, err := read(w)
+		if err != nil {
+			a.fail("%w", err)
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// table is lines of cells that tabs separate, as columns.
+func table(lines []string) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, line := range lines {
+		fmt.Fprintln(w, line)
+	}
+	w.Flush()
+	return b.String()
 }

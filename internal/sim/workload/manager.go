@@ -143,6 +143,9 @@ func (m *Manager) Order(nameOrPID, line string) (n int, err error) {
 			continue
 		}
 		n++
+		if p.Spec.Params["work"] == "" {
+			return n, fmt.Errorf("workload %s was started without work=: it has its chips do nothing", p.Spec.Name)
+		}
 		if p.Spec.Forks > 0 || p.Spec.Orphan {
 			return n, fmt.Errorf("workload %s has children: it takes no orders", p.Spec.Name)
 		}

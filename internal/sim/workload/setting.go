@@ -37,7 +37,7 @@ func settingsOf(of any) (list []setting) {
 	return list
 }
 
-// usageOf is the help text of settings.
+// usageOf is the help text of settings, a line break before each.
 func usageOf(indent string, of any) (text string) {
 	for _, s := range settingsOf(of) {
 		help := s.Tag.Get("help")
@@ -52,7 +52,7 @@ func usageOf(indent string, of any) (text string) {
 }
 
 func usageLine(indent, usage, help string) string {
-	return fmt.Sprintf("%s%-18s %s\n", indent, usage, strings.ReplaceAll(help, "\n", fmt.Sprintf("\n%s%19s", indent, "")))
+	return fmt.Sprintf("\n%s%-18s %s", indent, usage, strings.ReplaceAll(help, "\n", fmt.Sprintf("\n%s%19s", indent, "")))
 }
 
 // apply gives a setting its value; known is false if there is no such setting.
@@ -76,7 +76,7 @@ func applyAll(kind string, of any, p Params) error {
 			return err
 		}
 		if !known {
-			return fmt.Errorf("no setting %q of kind %s; there are:\n%s", key, kind, usageOf("  ", of))
+			return fmt.Errorf("no setting %q of kind %s; there are:%s", key, kind, usageOf("  ", of))
 		}
 	}
 	return nil

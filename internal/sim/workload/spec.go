@@ -51,7 +51,7 @@ func Usage() string {
 	for _, k := range kinds {
 		text += usageLine("", "kind="+k.name, k.help) + usageOf("  ", k.make())
 	}
-	return strings.TrimSuffix(text, "\n")
+	return strings.TrimPrefix(text, "\n")
 }
 
 // Parse reads "name=llama,devices=0+1,fds=2". It returns as many specs as
