@@ -164,40 +164,11 @@ func (c *Chip) word(tag Tag, now Now) uint32 {
 	case ThermTrips:
 		return c.trips
 	}
-	if w, ok := c.hidden(tag); ok {
-		return w
-	}
-	return c.version(tag)
+	return c.restOfTable(tag)
 }
 
 // lively are the words that move.
 var lively = []Tag{VCore, TDP, TDC, ASICTemp, AIClk, Heartbeat, FanRPM, boardPower, boardTemp, regulatorTemp, hottestMemory}
-
-// version is a firmware version word.
-func (c *Chip) version(tag Tag) uint32 {
-	wormhole := c.spec.Arch == model.Wormhole
-	b := c.firmware.bundle()
-	switch tag {
-	case Bundle:
-		return uint32(b.Major)<<24 | uint32(b.Minor)<<16 | uint32(b.Patch)<<8 | uint32(b.RC)
-	case M3App:
-		if wormhole {
-			return 5<<24 | 12<<16
-		}
-		return 25 << 16 // 0.25.0.0
-	case M3Boot:
-		if wormhole {
-			return 129<<24 | 2<<16
-		}
-	case ARCFW:
-		return 2<<24 | 38<<16
-	case EthFW:
-		return 7<<16 | 2<<12
-	case TTFlash:
-		return 3<<24 | 6<<16 | 1<<8
-	}
-	return 0
-}
 
 // beatEvery is the time between two heartbeats.
 func (c *Chip) beatEvery() time.Duration {

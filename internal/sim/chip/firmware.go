@@ -98,43 +98,45 @@ func (f Firmware) Table(arch model.Arch) bool {
 
 // Publishes reports whether the table of a chip holds a tag.
 func (f Firmware) Publishes(s Spec, tag Tag) bool {
-	since, ok := firstBundle(s.Arch, tag)
-	switch {
-	case !ok, !f.Table(s.Arch), !f.bundle().Has(since.Major, since.Minor), slices.Contains(f.Omit, tag):
+	if !f.Table(s.Arch) || slices.Contains(f.Omit, tag) || tag == FanRPM && (!s.Fan || f.Fanless) {
 		return false
-	case tag == FanRPM:
-		return s.Fan && !f.Fanless
 	}
-	return true
+	for _, row := range published {
+		since := row.blackhole
+		if s.Arch == model.Wormhole {
+			since = row.wormhole
+		}
+		if slices.Contains(row.tags, tag) {
+			return since != never && f.bundle().Has(uint8(since/100), uint8(since%100))
+		}
+	}
+	return false
 }
 
-// firstBundle is the first firmware with a tag, of those the driver reads.
-func firstBundle(arch model.Arch, tag Tag) (since board.Bundle, ok bool) {
-	wormhole := arch == model.Wormhole
-	switch tag {
-	case BoardIDHigh, BoardIDLow, VCore, TDP, TDC, ASICTemp, AIClk, AXIClk, ARCClk, M3App, Bundle, Heartbeat, EthFW, M3Boot, ARCFW:
-		return since, true
-	case VDDLimits, TDCLimit, ThrottleLimit:
-		if wormhole {
-			return since, true
-		}
-		return board.Bundle{Major: 18, Minor: 8}, true
-	case TTFlash:
-		return since, wormhole
-	case FanRPM:
-		return since, !wormhole
-	case ThermTrips:
-		return board.Bundle{Major: 18, Minor: 4}, !wormhole
-	case ASICIDHigh, ASICIDLow:
-		if wormhole {
-			return board.Bundle{Major: 18, Minor: 7}, true
-		}
-		return board.Bundle{Major: 18, Minor: 4}, true
-	case TDPLimit:
-		if wormhole {
-			return board.Bundle{Major: 19}, true
-		}
-		return board.Bundle{Major: 18, Minor: 8}, true
-	}
-	return firstHidden(arch, tag)
+const (
+	always = 0
+	never  = -1
+)
+
+// published is the first firmware of each architecture that has a tag: 1808 is
+// 18.8.
+var published = []struct {
+	tags                []Tag
+	wormhole, blackhole int
+}{
+	{[]Tag{BoardIDHigh, BoardIDLow, VCore, TDP, TDC, ASICTemp, AIClk, AXIClk, ARCClk, M3App, Bundle, Heartbeat, EthFW, M3Boot, ARCFW}, always, always},
+	{[]Tag{refreshMS, ethernetLive, memoryStatus, memorySpeed, location, boardPowerLimit, boardPower, enabledEthernet, enabledMemory}, always, always},
+	{[]Tag{TTFlash, regulatorTemp, boardTemp, tensixRows}, always, never},
+	{[]Tag{FanRPM, memoryFW, fanDuty, tensixColumns, enabledL2CPU, uncorrected, hottestMemory}, never, always},
+	{[]Tag{l2cpuClock, l2cpuClock + 1, l2cpuClock + 2, l2cpuClock + 3}, never, always},
+	{[]Tag{memoryTemp, memoryTemp + 1, memoryTemp + 2, memoryTemp + 3}, never, always},
+	{[]Tag{corrected, corrected + 1, corrected + 2, corrected + 3}, never, always},
+	{[]Tag{VDDLimits, TDCLimit, ThrottleLimit}, always, 1808},
+	{[]Tag{shutdownLimit, maxClock}, 1808, 1808},
+	{[]Tag{ThermTrips}, never, 1804},
+	{[]Tag{ASICIDHigh, ASICIDLow}, 1807, 1804},
+	{[]Tag{TDPLimit}, 1900, 1808},
+	{[]Tag{clockFloor, clockCeiling, enabledFloors, enabledCeilings}, never, 1905},
+	{[]Tag{clockReason, hostClockCap}, never, 1907},
+	{[]Tag{throttleStarts, throttleTime}, never, 1914},
 }

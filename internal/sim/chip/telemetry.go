@@ -42,114 +42,91 @@ const (
 	throttleTime    Tag = 77
 )
 
-// firstHidden is the first firmware with a tag that the driver does not read.
-func firstHidden(arch model.Arch, tag Tag) (since board.Bundle, ok bool) {
-	wormhole := arch == model.Wormhole
-	if wormhole && tag == FanRPM {
-		return since, false
-	}
-	switch tag {
-	case refreshMS, ethernetLive, memoryStatus, memorySpeed, location, boardPowerLimit, boardPower, enabledEthernet, enabledMemory:
-		return since, true
-	case regulatorTemp, boardTemp, tensixRows:
-		return since, wormhole
-	case shutdownLimit, maxClock:
-		return board.Bundle{Major: 18, Minor: 8}, true
-	case clockFloor, clockCeiling, enabledFloors, enabledCeilings:
-		return board.Bundle{Major: 19, Minor: 5}, !wormhole
-	case clockReason, hostClockCap:
-		return board.Bundle{Major: 19, Minor: 7}, !wormhole
-	case throttleStarts, throttleTime:
-		return board.Bundle{Major: 19, Minor: 14}, !wormhole
-	case memoryFW, fanDuty, tensixColumns, enabledL2CPU, uncorrected, hottestMemory:
-		return since, !wormhole
-	}
-	inFour := func(first Tag) bool { return tag >= first && tag < first+4 }
-	return since, !wormhole && (inFour(l2cpuClock) || inFour(memoryTemp) || inFour(corrected))
-}
-
-// hidden is a word that the driver has no file for.
-func (c *Chip) hidden(tag Tag) (word uint32, ok bool) {
-	if c.spec.Arch == model.Wormhole {
-		switch tag {
-		case regulatorTemp:
-			return uint32(int32((c.state.temp + 6) * 65536)), true
-		case boardTemp:
-			return uint32(int32((c.ambient + 8 + c.state.watts/20) * 65536)), true
-		case tensixRows:
-			return 1<<(c.cores()/8) - 1, true
-		}
-	}
-	switch tag {
-	case refreshMS:
-		return uint32(step.Milliseconds()), true
-	case shutdownLimit:
-		return uint32(c.spec.LimitC) + 20, true
-	case ethernetLive:
-		alive := c.ports()
-		return alive | c.linksUp&alive<<16, true
-	case memoryStatus:
-		return c.memoryWords(tag), true
-	case memorySpeed:
-		return c.memoryWords(tag), true
-	case location:
-		return 1, true
-	case boardPowerLimit:
-		return uint32(c.boardLimit()), true
-	case boardPower:
-		return uint32(1.18*c.state.watts + 14), true
-	case enabledEthernet:
-		return c.ports(), true
-	case enabledMemory:
-		return 1<<c.modules() - 1, true
-	case maxClock:
-		return c.spec.FMax, true
-	}
-	return c.hiddenBlackhole(tag)
-}
-
-func (c *Chip) hiddenBlackhole(tag Tag) (word uint32, ok bool) {
-	hot := uint32(max(c.state.temp-7, 0))
-	busy := uint32(0)
+// restOfTable are the words that stand still, and those that the driver has no
+// file for. Which of them a chip has is in published.
+func (c *Chip) restOfTable(tag Tag) uint32 {
+	wormhole := c.spec.Arch == model.Wormhole
+	hot, busy := uint32(max(c.state.temp-7, 0)), uint32(0)
 	if c.load > 0 {
 		busy = 1
 	}
 	switch tag {
-	case memoryFW:
-		return 2<<16 | 11, true
-	case fanDuty:
-		return uint32(min(c.state.rpm/45, 100)), true
-	case tensixColumns:
-		return 1<<(c.cores()/10) - 1, true
-	case enabledL2CPU:
-		return 0xF, true
-	case uncorrected, hostClockCap, throttleTime, throttleStarts:
-		return 0, true
-	case hottestMemory:
-		return hot + 2, true
-	case clockFloor:
-		return busy<<16 | c.spec.FMin + busy*(c.spec.FMax-c.spec.FMin), true
-	case clockCeiling:
-		return c.limiter()<<16 | max(c.clock(), c.spec.FMin), true
-	case enabledFloors:
-		return 3, true
-	case enabledCeilings:
-		return 0x7FF, true
-	case clockReason:
-		if busy == 0 {
-			return 0, true // at the floor, idle
+	case Bundle:
+		b := c.firmware.bundle()
+		return uint32(b.Major)<<24 | uint32(b.Minor)<<16 | uint32(b.Patch)<<8 | uint32(b.RC)
+	case M3App:
+		if wormhole {
+			return 5<<24 | 12<<16
 		}
-		return 1<<16 | c.limiter(), true
+		return 25 << 16 // 0.25.0.0
+	case M3Boot:
+		if wormhole {
+			return 129<<24 | 2<<16
+		}
+	case ARCFW:
+		return 2<<24 | 38<<16
+	case EthFW:
+		return 7<<16 | 2<<12
+	case TTFlash:
+		return 3<<24 | 6<<16 | 1<<8
+	case memoryFW:
+		return 2<<16 | 11
+	case regulatorTemp:
+		return uint32(int32((c.state.temp + 6) * 65536))
+	case boardTemp:
+		return uint32(int32((c.ambient + 8 + c.state.watts/20) * 65536))
+	case memoryTemp, memoryTemp + 1, memoryTemp + 2, memoryTemp + 3:
+		return hot | (hot+2)<<8 | hot<<16 | (hot+1)<<24
+	case hottestMemory:
+		return hot + 2
+	case shutdownLimit:
+		return uint32(c.spec.LimitC) + 20
+	case boardPowerLimit:
+		return uint32(c.boardLimit())
+	case boardPower:
+		return uint32(1.18*c.state.watts + 14)
+	case fanDuty:
+		return uint32(min(c.state.rpm/45, 100))
+	case refreshMS:
+		return uint32(step.Milliseconds())
+	case location:
+		return 1
+	case ethernetLive:
+		alive := c.ports()
+		return alive | c.linksUp&alive<<16
+	case enabledEthernet:
+		return c.ports()
+	case enabledMemory:
+		return 1<<c.modules() - 1
+	case enabledL2CPU:
+		return 0xF
+	case tensixRows:
+		return 1<<(c.cores()/8) - 1
+	case tensixColumns:
+		return 1<<(c.cores()/10) - 1
+	case memoryStatus:
+		return c.memoryStatus()
+	case memorySpeed:
+		if wormhole {
+			return 14_000
+		}
+		return 16_000
+	case l2cpuClock, l2cpuClock + 1, l2cpuClock + 2, l2cpuClock + 3:
+		return 800
+	case maxClock:
+		return c.spec.FMax
+	case clockFloor:
+		return busy<<16 | c.spec.FMin + busy*(c.spec.FMax-c.spec.FMin)
+	case clockCeiling:
+		return c.limiter()<<16 | max(c.clock(), c.spec.FMin)
+	case enabledFloors:
+		return 3
+	case enabledCeilings:
+		return 0x7FF
+	case clockReason: // 0: at the floor, idle
+		return busy<<16 | busy*c.limiter()
 	}
-	switch {
-	case tag >= l2cpuClock && tag < l2cpuClock+4:
-		return 800, true
-	case tag >= memoryTemp && tag < memoryTemp+4:
-		return hot | (hot+2)<<8 | hot<<16 | (hot+1)<<24, true
-	case tag >= corrected && tag < corrected+4:
-		return 0, true
-	}
-	return 0, false
+	return 0
 }
 
 // limiter is the arbiter that limits the clock: heat, or none but the chip's
@@ -183,15 +160,8 @@ func (c *Chip) modules() int {
 	return max(c.board().Banks, 1)
 }
 
-// memoryWords are the words of trained memory.
-func (c *Chip) memoryWords(tag Tag) uint32 {
-	if tag == memorySpeed && c.spec.Arch == model.Wormhole {
-		return 14_000
-	}
-	if tag == memorySpeed {
-		return 16_000
-	}
-	status := uint32(0)
+// memoryStatus is the word of trained memory.
+func (c *Chip) memoryStatus() (status uint32) {
 	for i := range c.modules() {
 		status |= 1 << (2 * i)
 	}
