@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim"
 )
@@ -112,6 +113,10 @@ func TestGalaxy(t *testing.T) {
 				d := &s.Devices[i]
 				if d.Tray != i/8+1 || d.Slot != i%8+1 {
 					t.Errorf("device %d on %s: tray %d, slot %d", i, d.BusID, d.Tray, d.Slot)
+				}
+				// One lane is all that most chips of a tray have.
+				if assess.SlowLink(d) || d.PCIe.Width.V != map[bool]int{true: 8, false: 1}[d.Slot == 6] {
+					t.Errorf("device %d, slot %d: width %+v, slow: %v", i, d.Slot, d.PCIe.Width, assess.SlowLink(d))
 				}
 			}
 		})

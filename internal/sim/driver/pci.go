@@ -41,6 +41,10 @@ var trayBuses = map[model.Arch][4]int{
 
 const perTray = 8
 
+// galaxyLanes are the PCIe lanes of the chips of a tray, as Tenstorrent's own
+// check of a host expects them.
+var galaxyLanes = [perTray]int{1, 1, 1, 1, 1, 8, 1, 1}
+
 // galaxyIndex is the fixed index of a Galaxy's chip.
 func galaxyIndex(arch model.Arch, bus int) (index int, ok bool) {
 	trays := trayBuses[arch]
@@ -70,6 +74,7 @@ func layOut(boards []chip.Spec) []place {
 		if spec.Galaxy() {
 			for _, base := range trayBuses[spec.Arch] {
 				for slot := range perTray {
+					spec.LinkWidth = galaxyLanes[slot]
 					places = append(places, place{spec, i, base + slot + 1})
 				}
 			}

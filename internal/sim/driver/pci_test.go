@@ -10,6 +10,28 @@ import (
 	"github.com/ttmon/ttmon/internal/sim/tree"
 )
 
+// TestGalaxyLinks: of each tray of a Galaxy, the sixth chip has eight lanes and
+// the others have one; that is all they can do.
+func TestGalaxyLinks(t *testing.T) {
+	for _, boards := range []string{"galaxy-wormhole", "galaxy-blackhole"} {
+		d := newDriver(t, boards, "2.10.0", "", Surroundings{})
+		for _, dev := range d.Devices() {
+			t.Run(boards+" "+dev.BDF(), func(t *testing.T) {
+				want := "1\n"
+				if strings.HasSuffix(dev.BDF(), "6:00.0") {
+					want = "8\n"
+				}
+				dir := "/sys/bus/pci/devices/" + dev.BDF()
+				now, _ := show(t, d, dir+"/current_link_width")
+				most, _ := show(t, d, dir+"/max_link_width")
+				if now != want || most != want {
+					t.Errorf("width %q of %q, want %q of both", now, most, want)
+				}
+			})
+		}
+	}
+}
+
 // TestPCIFiles checks what the PCI core shows of a function.
 func TestPCIFiles(t *testing.T) {
 	d := newDriver(t, "n150,p300c", "2.10.0", "", Surroundings{Nodes: []string{"0-3", "4-7"}})
