@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"strconv"
 	"syscall"
 
@@ -19,7 +18,7 @@ type box struct {
 	pid        int
 	privateShm bool
 	uid        int
-	inside     bool
+	stage      stage
 	mustBe     int
 }
 
@@ -28,36 +27,47 @@ func (b *box) flags(flags *flag.FlagSet) {
 	flags.IntVar(&b.pid, "pid", 0, "have this pid in the container (default 1)")
 	flags.BoolVar(&b.privateShm, "private-shm", false, "the container has its own /dev/shm")
 	flags.IntVar(&b.uid, "uid", 0, "run as this user")
-	flags.BoolVar(&b.inside, "inside", false, "the namespaces are made (internal)")
+	flags.IntVar((*int)(&b.stage), "stage", 0, "how far the box is made (internal)")
 	flags.IntVar(&b.mustBe, "must-be", 0, "end at once unless this is our pid (internal)")
 }
 
-func (b *box) wanted() bool { return b.container || b.uid != 0 }
+// stage is how far a box is made when the program is started again.
+type stage int
 
-// enter starts the program again where it is wanted, with the flags of the
-// box taken out of args, and takes its place until it ends.
+const (
+	outside stage = iota
+	inNamespaces
+	inBox // it is where it is wanted
+)
+
+// then says in the arguments of the program how far the box is made now.
+func (s stage) then(args []string) []string { return append(args, fmt.Sprintf("--stage=%d", s)) }
+
+func (b *box) wanted() bool { return b.stage != inBox && (b.container || b.uid != 0) }
+
+// enter starts the program again where it is wanted, and takes its place until
+// it ends.
 func (b *box) enter(args []string) error {
 	switch {
-	case b.container && !b.inside:
-		return b.makeContainer(args)
+	case b.container && b.stage == outside:
+		return b.makeContainer(inNamespaces.then(args))
 	case b.container:
 		if err := b.furnish(); err != nil {
 			return err
 		}
 		if b.pid > 1 {
-			return b.startAs(withoutBox(args))
+			return b.startAs(inBox.then(args))
 		}
 	}
 	if err := b.becomeUser(); err != nil {
 		return err
 	}
-	argv := append([]string{childName}, withoutBox(args)...)
-	return unix.Exec("/proc/self/exe", argv, os.Environ())
+	return unix.Exec("/proc/self/exe", append([]string{childName}, inBox.then(args)...), os.Environ())
 }
 
 // makeContainer makes the namespaces and waits for their end.
 func (b *box) makeContainer(args []string) error {
-	cmd := again(append([]string{"--inside"}, args...))
+	cmd := again(args)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS,
 		Pdeathsig:  syscall.SIGKILL,
@@ -134,43 +144,4 @@ func exitOf(err error) error {
 		return fmt.Errorf("the workload ended: %v", exit)
 	}
 	return err
-}
-
-// withoutBox removes the flags of the box, in any of their spellings.
-func withoutBox(args []string) []string {
-	var rest []string
-	for i := 0; i < len(args); i++ {
-		name, value := splitFlag(args[i])
-		switch {
-		case slices.Contains([]string{"container", "private-shm", "inside"}, name):
-		case slices.Contains([]string{"pid", "uid"}, name):
-			if !value {
-				i++ // the value is the next word
-			}
-		default:
-			rest = append(rest, args[i])
-			if (name == "e" || name == "shm" || name == "layout") && !value && i+1 < len(args) {
-				i++
-				rest = append(rest, args[i])
-			}
-		}
-	}
-	return rest
-}
-
-// splitFlag takes "--name=value" apart; value reports whether there was one.
-func splitFlag(arg string) (name string, value bool) {
-	if len(arg) < 2 || arg[0] != '-' {
-		return "", false
-	}
-	name = arg[1:]
-	if name[0] == '-' {
-		name = name[1:]
-	}
-	for i := range name {
-		if name[i] == '=' {
-			return name[:i], true
-		}
-	}
-	return name, false
 }

@@ -247,6 +247,11 @@ func (r *region) findChip(deviceID uint32) (chip int, ok bool) {
 	return 0, false
 }
 
+// change is how an allocation changes what is counted, or the end of one.
+type change func(counter *uint64, n uint64)
+
+func add(counter *uint64, n uint64) { atomic.AddUint64(counter, n) }
+
 // subtract stops at zero.
 func subtract(counter *uint64, n uint64) {
 	for {

@@ -35,26 +35,14 @@ func attachV3(dir string, version uint32, id uint64, deviceID uint32) (*v3, erro
 	return &v3{region: r, deviceID: deviceID}, nil
 }
 
-func (w *v3) alloc(p Pool, size uint64) {
-	atomic.AddUint64(w.total(p), size)
+func (w *v3) account(p Pool, size uint64, change change) {
+	change(w.total(p), size)
 	if chip, ok := w.findChip(w.deviceID); ok {
-		atomic.AddUint64(w.chipTotal(chip, p), size)
+		change(w.chipTotal(chip, p), size)
 	}
 	atomic.StoreUint64(w.u64(atUpdated), now())
 	if slot, ok := w.ownSlot(); ok {
-		atomic.AddUint64(w.slotTotal(slot, p), size)
-		atomic.StoreUint64(w.u64(slot+inUpdated), now())
-	}
-}
-
-func (w *v3) free(p Pool, size uint64) {
-	subtract(w.total(p), size)
-	if chip, ok := w.findChip(w.deviceID); ok {
-		subtract(w.chipTotal(chip, p), size)
-	}
-	atomic.StoreUint64(w.u64(atUpdated), now())
-	if slot, ok := w.ownSlot(); ok {
-		subtract(w.slotTotal(slot, p), size)
+		change(w.slotTotal(slot, p), size)
 		atomic.StoreUint64(w.u64(slot+inUpdated), now())
 	}
 }

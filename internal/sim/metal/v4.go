@@ -118,32 +118,18 @@ func (w *v4) ownSlot() (slot int, ok bool) {
 	return slot, ok
 }
 
-// alloc does nothing at all for a process without a slot.
-func (w *v4) alloc(p Pool, size uint64) {
+// account does nothing at all for a process without a slot.
+func (w *v4) account(p Pool, size uint64, change change) {
 	slot, ok := w.ownSlot()
 	if !ok {
 		return
 	}
-	atomic.AddUint64(w.total(p), size)
+	change(w.total(p), size)
 	if chip, ok := w.findChip(w.deviceID); ok {
-		atomic.AddUint64(w.chipTotal(chip, p), size)
+		change(w.chipTotal(chip, p), size)
 	}
 	atomic.StoreUint64(w.u64(atUpdated), now())
-	atomic.AddUint64(w.slotTotal(slot, p), size)
-	atomic.StoreUint64(w.u64(slot+inUpdated), now())
-}
-
-func (w *v4) free(p Pool, size uint64) {
-	slot, ok := w.ownSlot()
-	if !ok {
-		return
-	}
-	subtract(w.total(p), size)
-	if chip, ok := w.findChip(w.deviceID); ok {
-		subtract(w.chipTotal(chip, p), size)
-	}
-	atomic.StoreUint64(w.u64(atUpdated), now())
-	subtract(w.slotTotal(slot, p), size)
+	change(w.slotTotal(slot, p), size)
 	atomic.StoreUint64(w.u64(slot+inUpdated), now())
 }
 

@@ -10,8 +10,7 @@ import (
 
 // writer is one attached chip, in one of the layouts.
 type writer interface {
-	alloc(p Pool, size uint64)
-	free(p Pool, size uint64)
+	account(p Pool, size uint64, change change)
 	hostBuffer()
 	setCB(bytes uint64) (dropped bool)
 	detach()
@@ -36,8 +35,6 @@ type Workload struct {
 type chip struct {
 	writer writer
 	held   [NumPools]uint64
-	// elsewhere is the part of held that another thread allocated.
-	elsewhere [NumPools]uint64
 }
 
 // New returns a workload whose regions are in dir, of layout 2, 3 or 4.
@@ -115,12 +112,8 @@ func (w *Workload) Alloc(id uint64, p Pool, size uint64, elsewhere bool) error {
 		return err
 	}
 	c.held[p] += size
-	if elsewhere && w.layout != 4 {
-		c.elsewhere[p] += size
-		return nil
-	}
-	if c.writer != nil {
-		c.writer.alloc(p, size)
+	if c.writer != nil && (!elsewhere || w.layout == 4) {
+		c.writer.account(p, size, add)
 	}
 	return nil
 }
@@ -136,7 +129,7 @@ func (w *Workload) Free(id uint64, p Pool, size uint64, elsewhere bool) error {
 	}
 	c.held[p] -= size
 	if c.writer != nil && (!elsewhere || w.layout == 4) {
-		c.writer.free(p, size)
+		c.writer.account(p, size, subtract)
 	}
 	return nil
 }
