@@ -54,11 +54,11 @@ func (s *server) makeCluster() (err error) {
 }
 
 func (s *server) writeCluster() error {
-	c, err := cluster.Of(s.driver, s.host.Cluster)
+	c, err := cluster.Of(s.host.Driver, s.host.Cluster)
 	if err != nil {
 		return err
 	}
-	c.Connect(s.driver)
+	c.Connect(s.host.Driver)
 	return c.Write(s.clusterSource())
 }
 

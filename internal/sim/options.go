@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -69,6 +70,42 @@ func (o Options) driverOptions() (d driver.Options, err error) {
 	}
 	d.Firmware, err = chip.ParseFirmware(o.Firmware)
 	return d, err
+}
+
+// newHost makes the host of the options, beside what the real host has; root is
+// the directory that its processes find it in.
+func (o Options) newHost(real driver.Surroundings, root string) (*control.Host, error) {
+	opts, err := o.driverOptions()
+	if err != nil {
+		return nil, err
+	}
+	opts.Host = real
+	d := driver.New(opts)
+	if err := o.bindDead(d); err != nil {
+		return nil, &OptionError{err}
+	}
+	cabled, err := o.clusterOptions()
+	if err != nil {
+		return nil, &OptionError{err}
+	}
+	return &control.Host{Driver: d, Workloads: &workload.Manager{Root: root, Devices: d}, Plain: root != "", Cluster: cabled}, nil
+}
+
+// begin starts the workloads, lets the chips look as if they had run for long,
+// and returns what plays the script.
+func (o Options) begin(h *control.Host) (play func(context.Context), err error) {
+	specs, err := o.workloads()
+	if err != nil {
+		return nil, err
+	}
+	for _, spec := range specs {
+		if _, err := h.Workloads.Start(spec); err != nil {
+			return nil, err
+		}
+	}
+	h.Driver.Settle()
+	steps, err := control.ParseScript(strings.NewReader(o.Script))
+	return func(ctx context.Context) { h.Play(ctx, steps) }, err
 }
 
 // bindDead takes the chips of Dead off the bus before the driver binds them.

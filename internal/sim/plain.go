@@ -56,22 +56,11 @@ func NewTree(o Options, dir string) (*Tree, error) {
 	if err := claim(dir); err != nil {
 		return nil, err
 	}
-	opts, err := o.driverOptions()
-	if err != nil {
+	t := &Tree{Dir: dir, plain: tree.NewPlain(dir)}
+	if t.host, err = o.newHost(driver.Surroundings{Nodes: numaNodes()}, dir); err != nil {
 		return nil, err
 	}
-	opts.Host.Nodes = numaNodes()
-	d := driver.New(opts)
-	if err := o.bindDead(d); err != nil {
-		return nil, &OptionError{err}
-	}
-	cabled, err := o.clusterOptions()
-	if err != nil {
-		return nil, &OptionError{err}
-	}
-	t := &Tree{Dir: dir, plain: tree.NewPlain(dir)}
-	t.host = &control.Host{Driver: d, Workloads: &workload.Manager{Root: dir, Devices: d}, Plain: true, Cluster: cabled}
-	d.OnChange = t.describe
+	t.host.Driver.OnChange = t.describe
 	if err := t.start(o); err != nil {
 		t.Close()
 		return nil, err
@@ -94,18 +83,11 @@ func (t *Tree) start(o Options) error {
 	if err := t.update(); err != nil { // the nodes must be there for the workloads
 		return err
 	}
-	specs, err := o.workloads()
+	play, err := o.begin(t.host)
 	if err != nil {
-		return err
-	}
-	if err := startAll(t.host, specs); err != nil {
 		return err
 	}
 	if err := t.update(); err != nil {
-		return err
-	}
-	steps, err := control.ParseScript(strings.NewReader(o.Script))
-	if err != nil {
 		return err
 	}
 	if t.control, err = listen(t.Control, t.host); err != nil {
@@ -113,7 +95,7 @@ func (t *Tree) start(o Options) error {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	t.stop = stop
-	t.wait.Go(func() { t.host.Play(ctx, steps) })
+	t.wait.Go(func() { play(ctx) })
 	t.wait.Go(func() { t.rewriteLoop(ctx) })
 	return nil
 }
@@ -228,12 +210,12 @@ func (t *Tree) links() {
 	for _, name := range []string{"cgroups", "cpuinfo", "devices", "filesystems", "loadavg", "meminfo", "self", "stat", "sys", "uptime", "version"} {
 		root.Dir("proc").Add(name, &tree.Link{Target: "/proc/" + name})
 	}
-	root.Dir("proc").Dir("bus").Dir("pci").Add("devices", &tree.File{Mode: 0o444, Show: func(tree.Caller) ([]byte, syscall.Errno) {
+	root.At("proc/bus/pci").Add("devices", &tree.File{Mode: 0o444, Show: func(tree.Caller) ([]byte, syscall.Errno) {
 		return t.host.Driver.PCITable(), 0
 	}})
 	root.Dir("etc").Add("passwd", &tree.Link{Target: "/etc/passwd"})
-	root.Dir("sys").Dir("devices").Add("system", &tree.Link{Target: "/sys/devices/system"})
-	root.Dir("dev").Dir("shm")
+	root.At("sys/devices").Add("system", &tree.Link{Target: "/sys/devices/system"})
+	root.At("dev/shm")
 }
 
 // processLinks makes proc/PID lead to the real process for those that use a
@@ -315,16 +297,4 @@ func markerFile(boards, socket string) *tree.File {
 	f := tree.Text(strings.TrimSuffix(marker(boards, socket, 0), "\n"))
 	f.Size = 0
 	return f
-}
-
-// startAll starts the workloads ordered from the beginning, and lets the
-// chips look as if they had run for long.
-func startAll(h *control.Host, specs []workload.Spec) error {
-	for _, spec := range specs {
-		if _, err := h.Workloads.Start(spec); err != nil {
-			return err
-		}
-	}
-	h.Driver.Settle()
-	return nil
 }

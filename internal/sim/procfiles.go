@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/ttmon/ttmon/internal/sim/driver"
@@ -35,13 +34,8 @@ func (s *server) procFiles() error {
 			return err
 		}
 		s.edited = append(s.edited, "/proc/"+name)
-		dir := s.driver.Root.Dir("proc")
-		if parent := path.Dir(name); parent != "." {
-			for p := range strings.SplitSeq(parent, "/") {
-				dir = dir.Dir(p)
-			}
-		}
-		dir.Add(path.Base(name), &tree.File{Mode: 0o444, Show: func(tree.Caller) ([]byte, syscall.Errno) {
+		dir, base := path.Split("proc/" + name)
+		s.host.Driver.Root.At(path.Clean(dir)).Add(base, &tree.File{Mode: 0o444, Show: func(tree.Caller) ([]byte, syscall.Errno) {
 			text, err := f.read()
 			if err != nil {
 				return nil, syscall.EIO
@@ -63,11 +57,11 @@ func (s *server) addFunctions(text []byte) (table []byte) {
 			table = append(table, line...)
 		}
 	}
-	return append(table, s.driver.PCITable()...)
+	return append(table, s.host.Driver.PCITable()...)
 }
 
 func (s *server) galaxy() bool {
-	for _, d := range s.driver.Devices() {
+	for _, d := range s.host.Driver.Devices() {
 		if d.Chip().Spec().Galaxy() {
 			return true
 		}
@@ -77,19 +71,19 @@ func (s *server) galaxy() bool {
 
 // addMajor adds the driver's line to the character devices.
 func (s *server) addMajor(text []byte) []byte {
-	if !s.driver.Loaded() {
+	if !s.host.Driver.Loaded() {
 		return withoutDriver(text)
 	}
 	chars, blocks, _ := bytes.Cut(withoutDriver(text), []byte("\nBlock devices:"))
-	return fmt.Appendf(chars, "%3d tenstorrent\n\nBlock devices:%s", s.driver.Major(), blocks)
+	return fmt.Appendf(chars, "%3d tenstorrent\n\nBlock devices:%s", s.host.Driver.Major(), blocks)
 }
 
 func (s *server) addModule(text []byte) []byte {
 	text = withoutDriver(text)
-	if !s.driver.Loaded() {
+	if !s.host.Driver.Loaded() {
 		return text
 	}
-	return append(fmt.Appendf(nil, "tenstorrent %d %d - Live 0x0000000000000000 (OE)\n", driver.CoreSize, s.driver.OpenCount()), text...)
+	return append(fmt.Appendf(nil, "tenstorrent %d %d - Live 0x0000000000000000 (OE)\n", driver.CoreSize, s.host.Driver.OpenCount()), text...)
 }
 
 // withoutDriver drops the lines of the host's real driver.

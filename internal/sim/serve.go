@@ -13,22 +13,18 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 
 	"github.com/ttmon/ttmon/internal/sim/control"
-	"github.com/ttmon/ttmon/internal/sim/driver"
 	"github.com/ttmon/ttmon/internal/sim/nsroot"
 	"github.com/ttmon/ttmon/internal/sim/tree"
-	"github.com/ttmon/ttmon/internal/sim/workload"
 	"golang.org/x/sys/unix"
 )
 
 // server is the process behind a Host.
 type server struct {
 	cfg     config
-	driver  *driver.Driver
 	host    *control.Host
 	mounted *tree.Mounted
 	control *listener
@@ -103,23 +99,14 @@ func (s *server) open() error {
 	if err := nsroot.Private(); err != nil {
 		return err
 	}
-	opts, err := s.cfg.driverOptions()
+	real, err := surroundings()
 	if err != nil {
 		return err
 	}
-	if opts.Host, err = surroundings(); err != nil {
+	if s.host, err = s.cfg.newHost(real, ""); err != nil {
 		return err
 	}
-	s.driver = driver.New(opts)
-	if err := s.cfg.bindDead(s.driver); err != nil {
-		return err
-	}
-	cabled, err := s.cfg.clusterOptions()
-	if err != nil {
-		return err
-	}
-	s.host = &control.Host{Driver: s.driver, Workloads: &workload.Manager{Devices: s.driver}, Cluster: cabled}
-	if err := showThrough(s.driver.Root); err != nil {
+	if err := showThrough(s.host.Driver.Root); err != nil {
 		return err
 	}
 	if err := s.procFiles(); err != nil {
@@ -131,31 +118,16 @@ func (s *server) open() error {
 	if err := s.mountTree(); err != nil {
 		return err
 	}
-	s.driver.OnChange = func() { s.sync(); s.describe() }
-	if err := s.startWorkloads(); err != nil {
-		return err
-	}
-	s.control, err = listen(s.cfg.control(), s.host)
-	return err
-}
-
-// startWorkloads starts what was ordered to run from the beginning.
-func (s *server) startWorkloads() error {
-	specs, err := s.cfg.workloads()
-	if err != nil {
-		return err
-	}
-	if err := startAll(s.host, specs); err != nil {
-		return err
-	}
-	steps, err := control.ParseScript(strings.NewReader(s.cfg.Script))
+	s.host.Driver.OnChange = func() { s.sync(); s.describe() }
+	play, err := s.cfg.begin(s.host)
 	if err != nil {
 		return err
 	}
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(context.Background())
-	go s.host.Play(ctx, steps)
-	return nil
+	go play(ctx)
+	s.control, err = listen(s.cfg.control(), s.host)
+	return err
 }
 
 // mountTree serves the tree and puts it where a real host has it.
@@ -168,7 +140,7 @@ func (s *server) mountTree() error {
 		}
 	}
 	var err error
-	if s.mounted, err = tree.Mount(s.driver.Root, s.fuseDir); err != nil {
+	if s.mounted, err = tree.Mount(s.host.Driver.Root, s.fuseDir); err != nil {
 		return err
 	}
 	return s.plan().Assemble(stage)
@@ -192,7 +164,7 @@ func (s *server) plan() nsroot.Plan {
 	for _, path := range optional {
 		p.Open = append(p.Open, filepath.Dir(path))
 	}
-	for _, path := range s.driver.Places() {
+	for _, path := range s.host.Driver.Places() {
 		p.Insert[path] = s.fuseDir + path
 		if slices.Contains(optional, path) {
 			s.shown = append(s.shown, path)
@@ -226,7 +198,7 @@ func (s *server) namespace() uint64 {
 func (s *server) sync() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	want := s.driver.Places()
+	want := s.host.Driver.Places()
 	for _, path := range optional {
 		var err error
 		switch wanted, shown := slices.Contains(want, path), slices.Contains(s.shown, path); {
@@ -253,8 +225,8 @@ func (s *server) shut() {
 	if s.stop != nil {
 		s.stop()
 	}
-	if s.driver != nil {
-		s.driver.Close()
+	if s.host != nil {
+		s.host.Driver.Close()
 		s.host.Workloads.Close()
 		killInside(s.cfg.Outer)
 	}

@@ -85,11 +85,7 @@ func showThrough(root *tree.Dir) error {
 		if err != nil {
 			return err
 		}
-		d := root
-		for p := range strings.SplitSeq(strings.Trim(dir, "/"), "/") {
-			d = d.Dir(p)
-		}
-		d.Beneath = h
+		root.At(strings.Trim(dir, "/")).Beneath = h
 	}
 	return nil
 }

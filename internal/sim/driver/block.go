@@ -13,8 +13,8 @@ func (d *Device) Block(name string, t time.Duration) error {
 	switch name {
 	case string(telemetry), string(counter), string(static), everything, "pids", throughWindow:
 	default:
-		if !d.hasFile(name) {
-			return fmt.Errorf("device %s has no file %q", d.BDF(), name)
+		if _, err := d.findFile(name); err != nil {
+			return err
 		}
 	}
 	d.mu.Lock()

@@ -28,8 +28,8 @@ type Device struct {
 	bound   bool // and the driver has it, under:
 	index   int
 	hwmon   int
-	binding int    // counts unbinds: who waited for one binding must not touch the next
-	link    string // name in /dev/tenstorrent/by-id; empty if there is none
+	binding int     // counts unbinds: who waited for one binding must not touch the next
+	made    []entry // by this binding
 
 	waiting atomic.Int64 // reads held up in gate
 	reads   atomic.Int64 // that reached the chip
@@ -99,41 +99,56 @@ func (d *Device) bind(index, hwmon int) {
 // bindNode makes what does not depend on the firmware.
 func (d *Device) bindNode(index, hwmon int) {
 	d.index, d.hwmon, d.bound = index, hwmon, true
-	root, sys := d.driver.Root, d.driver.Root.Dir("sys")
-	pci := d.findFunction()
-	pci.Add("driver", &tree.Link{Target: relative(d.addr.dir(), "bus/pci/drivers/tenstorrent")})
-	pci.Dir("msi_irqs").Add(strconv.Itoa(d.function().irq), tree.Text("msi"))
-	class := path.Join(d.addr.dir(), "tenstorrent", d.className())
-	pci.Dir("tenstorrent").Add(d.className(), d.classDevice(class))
-	sys.Dir("class").Dir("tenstorrent").Add(d.className(), &tree.Link{Target: relative("class/tenstorrent", class)})
-	sys.Dir("dev").Dir("char").Add(d.devNumber(), &tree.Link{Target: relative("dev/char", class)})
-	sys.Dir("bus").Dir("pci").Dir("drivers").Dir("tenstorrent").
-		Add(d.BDF(), &tree.Link{Target: relative("bus/pci/drivers/tenstorrent", d.addr.dir())})
+	pci, number := d.addr.dir(), strconv.Itoa(index)
+	class := path.Join(pci, "tenstorrent", d.className())
+	d.putLink(pci, "driver", "bus/pci/drivers/tenstorrent")
+	d.put("sys/"+pci+"/msi_irqs", strconv.Itoa(d.function().irq), tree.Text("msi"))
+	d.put("sys/"+pci+"/tenstorrent", d.className(), d.classDevice(class))
+	d.putLink("class/tenstorrent", d.className(), class)
+	d.putLink("dev/char", d.devNumber(), class)
+	d.putLink("bus/pci/drivers/tenstorrent", d.BDF(), pci)
 	if d.driver.version.AtLeast(v250) {
 		proc := &tree.Dir{Mode: 0o555}
 		proc.Add("pids", d.pidsFile())
-		root.Dir("proc").Dir("driver").Dir("tenstorrent").Add(strconv.Itoa(index), proc)
+		d.put("proc/driver/tenstorrent", number, proc)
 	}
-	root.Dir("dev").Dir("tenstorrent").Add(strconv.Itoa(index), d.nodeFile())
+	d.put("dev/tenstorrent", number, d.nodeFile())
 }
 
 // bindTelemetry makes what the firmware must be ready for: on Blackhole that
 // is at once, on Wormhole the driver may have to wait for it.
 func (d *Device) bindTelemetry() {
-	sys, pci := d.driver.Root.Dir("sys"), d.findFunction()
-	d.addAttributes(pci.Dir("tenstorrent").Dir(d.className()))
+	pci := d.addr.dir()
+	d.addAttributes(d.findFunction().Dir("tenstorrent").Dir(d.className()))
 	if mon := d.hwmonDevice(); mon != nil {
 		x := fmt.Sprintf("hwmon%d", d.hwmon)
-		dir := path.Join(d.addr.dir(), "hwmon", x)
+		dir := path.Join(pci, "hwmon", x)
 		mon.Add("device", &tree.Link{Target: "../../../" + d.BDF()})
 		mon.Add("subsystem", &tree.Link{Target: relative(dir, "class/hwmon")})
-		pci.Dir("hwmon").Add(x, mon)
-		sys.Dir("class").Dir("hwmon").Add(x, &tree.Link{Target: relative("class/hwmon", dir)})
+		d.put("sys/"+pci+"/hwmon", x, mon)
+		d.putLink("class/hwmon", x, dir)
 	}
-	if d.link = d.byID(); d.link != "" {
-		d.driver.Root.Dir("dev").Dir("tenstorrent").Dir("by-id").
-			Add(d.link, &tree.Link{Target: "../" + strconv.Itoa(d.index)})
+	if name := d.byID(); name != "" {
+		d.put("dev/tenstorrent/by-id", name, &tree.Link{Target: "../" + strconv.Itoa(d.index)})
 	}
+}
+
+// entry is a name in a directory.
+type entry struct {
+	dir  *tree.Dir
+	name string
+}
+
+// put makes a file that is there for as long as the driver has the device.
+func (d *Device) put(place, name string, node tree.Node) {
+	dir := d.driver.Root.At(place)
+	dir.Add(name, node)
+	d.made = append(d.made, entry{dir, name})
+}
+
+// putLink makes a link from one place below /sys to another.
+func (d *Device) putLink(place, name, to string) {
+	d.put("sys/"+place, name, &tree.Link{Target: relative(place, to)})
 }
 
 func (d *Device) className() string { return fmt.Sprintf("tenstorrent!%d", d.index) }
@@ -144,25 +159,13 @@ func (d *Device) unbind() {
 	if !d.bound {
 		return
 	}
-	root, sys := d.driver.Root, d.driver.Root.Dir("sys")
-	x := fmt.Sprintf("hwmon%d", d.hwmon)
-	sys.Dir("class").Dir("hwmon").Remove(x)
-	if pci := d.findFunction(); pci != nil {
-		pci.Remove("hwmon")
-		pci.Remove("tenstorrent")
-		pci.Remove("driver")
-		pci.Remove("msi_irqs")
+	for _, e := range d.made {
+		e.dir.Remove(e.name)
 	}
-	sys.Dir("class").Dir("tenstorrent").Remove(d.className())
-	sys.Dir("dev").Dir("char").Remove(d.devNumber())
-	sys.Dir("bus").Dir("pci").Dir("drivers").Dir("tenstorrent").Remove(d.BDF())
-	root.Dir("proc").Dir("driver").Dir("tenstorrent").Remove(strconv.Itoa(d.index))
-	dev := root.Dir("dev").Dir("tenstorrent")
-	dev.Remove(strconv.Itoa(d.index))
-	if d.link != "" {
-		dev.Dir("by-id").Remove(d.link)
+	for _, name := range []string{"hwmon", "tenstorrent", "msi_irqs"} {
+		d.findFunction().Remove(name) // the directories that were made for it
 	}
-	d.bound, d.link = false, ""
+	d.bound, d.made = false, nil
 	d.binding++
 	d.releaseAll()
 	d.mu.Lock()

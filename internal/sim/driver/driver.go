@@ -55,7 +55,7 @@ func New(o Options) *Driver {
 		clock: clock{start: time.Now(), frozen: o.Frozen},
 		major: freeMajor(o.Host.Majors),
 	}
-	d.Root.Dir("proc").Dir("driver").Add("tenstorrent", &tree.Dir{Mode: 0o555})
+	d.Root.At("proc/driver").Add("tenstorrent", &tree.Dir{Mode: 0o555})
 	d.Root.Dir("dev").Add("kmsg", d.log.file())
 	d.nextHwmon = d.unrelatedHwmon()
 	places := layOut(o.Boards)
@@ -118,13 +118,13 @@ func (d *Driver) load(v Version) {
 	d.version = v
 	d.module()
 	sys := d.Root.Dir("sys")
-	sys.Dir("class").Dir("tenstorrent")
-	drv := sys.Dir("bus").Dir("pci").Dir("drivers").Dir("tenstorrent")
+	sys.At("class/tenstorrent")
+	drv := sys.At("bus/pci/drivers/tenstorrent")
 	drv.Add("module", &tree.Link{Target: "../../../../module/tenstorrent"})
 	for _, name := range []string{"bind", "unbind", "new_id", "remove_id", "uevent"} {
 		drv.Add(name, &tree.File{Mode: 0o200, Size: 4096})
 	}
-	d.Root.Dir("dev").Dir("tenstorrent")
+	d.Root.At("dev/tenstorrent")
 	for _, dev := range d.devices {
 		if dev.plugged {
 			dev.bind(d.freeIndex(dev), d.allocHwmon())
@@ -139,7 +139,7 @@ func (d *Driver) Places() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	list := []string{"/sys/class/hwmon", "/sys/bus/pci/devices", "/sys/dev/char"}
-	for _, root := range d.Root.Dir("sys").Dir("devices").Names() {
+	for _, root := range d.Root.At("sys/devices").Names() {
 		list = append(list, "/sys/devices/"+root)
 	}
 	if d.version == (Version{}) {

@@ -3,6 +3,7 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"time"
 
@@ -21,12 +22,8 @@ func (d *Device) Unplug() error {
 	d.unbind()
 	d.plugged = false
 	sys := d.driver.Root.Dir("sys")
-	sys.Dir("bus").Dir("pci").Dir("devices").Remove(d.BDF())
-	parent := sys.Dir("devices").Dir(d.addr.root)
-	if d.addr.bridge != "" {
-		parent = parent.Dir(d.addr.bridge)
-	}
-	parent.Remove(d.BDF())
+	sys.At("bus/pci/devices").Remove(d.BDF())
+	sys.At(path.Dir(d.addr.dir())).Remove(d.BDF())
 	return nil
 }
 
@@ -131,23 +128,22 @@ func (d *Device) bindLater(binding int, late time.Duration) {
 // Drop removes one file of the bound device, as if the firmware had lacked
 // its tag when the driver bound; binding again brings it back.
 func (d *Device) Drop(name string) error {
-	dir := d.findFile(name)
-	if dir == nil {
-		return fmt.Errorf("device %s has no file %q", d.BDF(), name)
+	dir, err := d.findFile(name)
+	if err == nil {
+		dir.Remove(name)
 	}
-	dir.Remove(name)
-	return nil
+	return err
 }
 
-func (d *Device) hasFile(name string) bool { return d.findFile(name) != nil }
-
 // findFile is the directory that holds the file of that name.
-func (d *Device) findFile(name string) *tree.Dir {
-	pci := d.findFunction()
-	if pci == nil {
-		return nil
+func (d *Device) findFile(name string) (dir *tree.Dir, err error) {
+	if pci := d.findFunction(); pci != nil {
+		dir = findBelow(pci, name, 3)
 	}
-	return findBelow(pci, name, 3)
+	if dir == nil {
+		err = fmt.Errorf("device %s has no file %q", d.BDF(), name)
+	}
+	return dir, err
 }
 
 func findBelow(dir *tree.Dir, name string, depth int) *tree.Dir {

@@ -13,7 +13,7 @@ import (
 // module makes what is in /sys/module/tenstorrent. The directory itself stays
 // the same one, for it may be mounted.
 func (d *Driver) module() {
-	m := d.Root.Dir("sys").Dir("module").Dir("tenstorrent")
+	m := d.Root.At("sys/module/tenstorrent")
 	for _, name := range m.Names() {
 		m.Remove(name)
 	}
@@ -84,13 +84,13 @@ func (d *Driver) unrelatedHwmon() int {
 	dir := "devices/pci0000:40/" + bdf
 	d.sensor = &function{at: dir, vendor: 0x1022, device: 0x1463, class: 0x060000, node: -1, cpus: "0", driver: noDriver}
 	pci := d.sensor.add(d.Root)
-	mon := pci.Dir("hwmon").Dir("hwmon0")
+	mon := pci.At("hwmon/hwmon0")
 	mon.Add("name", tree.Text("k10temp"))
 	mon.Add("temp1_input", tree.Text("41250"))
 	mon.Add("temp1_label", tree.Text("Tctl"))
 	mon.Add("device", &tree.Link{Target: "../../../" + bdf})
 	mon.Add("subsystem", &tree.Link{Target: relative(dir+"/hwmon/hwmon0", "class/hwmon")})
 	sys := d.Root.Dir("sys")
-	sys.Dir("class").Dir("hwmon").Add("hwmon0", &tree.Link{Target: "../../" + dir + "/hwmon/hwmon0"})
+	sys.At("class/hwmon").Add("hwmon0", &tree.Link{Target: "../../" + dir + "/hwmon/hwmon0"})
 	return 3
 }

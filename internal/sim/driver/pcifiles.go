@@ -2,7 +2,6 @@ package driver
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/ttmon/ttmon/internal/sim/tree"
 )
@@ -99,27 +98,17 @@ func (d *Device) port() *function {
 	return f
 }
 
-// findFunction is the function's directory if it is there.
-func (d *Device) findFunction() *tree.Dir {
-	dir := d.driver.Root.Dir("sys")
-	for p := range strings.SplitSeq(d.addr.dir(), "/") {
-		sub, ok := dir.Get(p).(*tree.Dir)
-		if !ok {
-			return nil
-		}
-		dir = sub
-	}
-	return dir
-}
+// findFunction is the function's directory, or nil if it is not there.
+func (d *Device) findFunction() *tree.Dir { return d.driver.Root.Find("sys/" + d.addr.dir()) }
 
 // appear makes /sys/devices/…/BDF with what the PCI core shows of it.
 func (d *Device) appear() {
 	d.plugged = true
 	root := d.driver.Root
-	if d.addr.bridge != "" && root.Dir("sys").Dir("bus").Dir("pci").Dir("devices").Get(d.addr.bridge) == nil {
+	if d.addr.bridge != "" && root.At("sys/bus/pci/devices").Get(d.addr.bridge) == nil {
 		d.port().add(root)
 	}
-	bus := root.Dir("sys").Dir("devices").Dir(d.addr.root)
+	bus := root.At("sys/devices").Dir(d.addr.root)
 	if bus.Get("uevent") == nil {
 		bus.Add("uevent", &tree.File{Mode: 0o644, Size: 4096, Show: func(tree.Caller) ([]byte, errno) { return nil, 0 }})
 		bus.Add("power", powerFiles("auto", "unsupported"))

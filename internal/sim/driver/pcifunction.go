@@ -98,10 +98,7 @@ func (f *function) tableLine() string {
 // add makes the function's files, and its link in /sys/bus/pci/devices.
 func (f *function) add(root *tree.Dir) *tree.Dir {
 	sys := root.Dir("sys")
-	dir := sys
-	for p := range strings.SplitSeq(f.at, "/") {
-		dir = dir.Dir(p)
-	}
+	dir := sys.At(f.at)
 	show := f.file
 	if show == nil {
 		show = func(_ string, show func() string) *tree.File {
@@ -121,7 +118,7 @@ func (f *function) add(root *tree.Dir) *tree.Dir {
 	dir.Add("config", f.configFile())
 	dir.Add("power", powerFiles("on", "active"))
 	dir.Add("subsystem", &tree.Link{Target: relative(f.at, "bus/pci")})
-	sys.Dir("bus").Dir("pci").Dir("devices").Add(f.bdf(), &tree.Link{Target: relative("bus/pci/devices", f.at)})
+	sys.At("bus/pci/devices").Add(f.bdf(), &tree.Link{Target: relative("bus/pci/devices", f.at)})
 	return dir
 }
 

@@ -11,8 +11,8 @@ import (
 // SetText makes a file print text, whatever its value; the line break is
 // added. The file must exist.
 func (d *Device) SetText(name, text string) error {
-	if !d.hasFile(name) {
-		return fmt.Errorf("device %s has no file %q", d.BDF(), name)
+	if _, err := d.findFile(name); err != nil {
+		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -22,8 +22,8 @@ func (d *Device) SetText(name, text string) error {
 
 // SetError makes reads of a file fail; zero ends it.
 func (d *Device) SetError(name string, e syscall.Errno) error {
-	if !d.hasFile(name) {
-		return fmt.Errorf("device %s has no file %q", d.BDF(), name)
+	if _, err := d.findFile(name); err != nil {
+		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

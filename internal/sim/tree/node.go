@@ -8,6 +8,7 @@ package tree
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -142,6 +143,24 @@ func (d *Dir) Dir(name string) *Dir {
 	sub := &Dir{}
 	d.Add(name, sub)
 	return sub
+}
+
+// At returns the directory at a path below this one, making what is missing.
+func (d *Dir) At(path string) *Dir {
+	for name := range strings.SplitSeq(path, "/") {
+		d = d.Dir(name)
+	}
+	return d
+}
+
+// Find returns the directory at a path below this one, or nil.
+func (d *Dir) Find(path string) *Dir {
+	for name := range strings.SplitSeq(path, "/") {
+		if d, _ = d.Get(name).(*Dir); d == nil {
+			return nil
+		}
+	}
+	return d
 }
 
 // Remove takes an entry out, with all below it: new opens fail with ENOENT,
