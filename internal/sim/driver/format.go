@@ -1,10 +1,15 @@
 package driver
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/ttmon/ttmon/internal/sim/chip"
 )
+
+// These tables are the driver's side of internal/source/kmd/attr.go: which words
+// its files are made of, and how. Neither is made from the other, so that tests of
+// ttmon on a simulated host find a mistake in either.
 
 // Formats of the tt_* attributes. hi is the word of the attribute's tag, lo
 // that of the next one, for values of two words.
@@ -16,37 +21,14 @@ func version4(w, _ uint32) string {
 }
 
 func ethernet(w, _ uint32) string  { return fmt.Sprintf("%d.%d.%d", w>>16&0xFF, w>>12&0xF, w&0xFFF) }
-func cardType(hi, _ uint32) string { return cardName(uint16(hi >> 4)) }
+func cardType(hi, _ uint32) string { return cmp.Or(cardNames[uint16(hi>>4)], "unknown") }
 
-// cardName is the driver's own table of board codes.
-func cardName(code uint16) string {
-	switch code {
-	case 0x14:
-		return "n300"
-	case 0x18:
-		return "n150"
-	case 0x35:
-		return "galaxy-wormhole"
-	case 0x36:
-		return "p100"
-	case 0x40:
-		return "p150a"
-	case 0x41:
-		return "p150b"
-	case 0x42:
-		return "p150c"
-	case 0x43:
-		return "p100a"
-	case 0x44:
-		return "p300b"
-	case 0x45:
-		return "p300a"
-	case 0x46:
-		return "p300c"
-	case 0x47:
-		return "galaxy-blackhole"
-	}
-	return "unknown"
+// cardNames is the driver's own table of board codes. It is written down apart
+// from that of package board, which ttmon reads with.
+var cardNames = map[uint16]string{
+	0x14: "n300", 0x18: "n150", 0x35: "galaxy-wormhole",
+	0x36: "p100", 0x40: "p150a", 0x41: "p150b", 0x42: "p150c", 0x43: "p100a",
+	0x44: "p300b", 0x45: "p300a", 0x46: "p300c", 0x47: "galaxy-blackhole",
 }
 
 // attribute is one tt_* file.
