@@ -80,7 +80,9 @@ figures, by its number (r318), or by the number of a process or job.
 A run is a process that has a device open, with those of its children that have one
 open, too. ttmon-server keeps them (history.runs). Where none runs, ttmon top keeps
 those that it sees, for its user (top.runs), and this command lists them. Snapshots
-are a second apart, so a peak is at least what is said (≥).
+are a second apart, so a peak is at least what is said (≥). Where the program kept a
+ledger that ttmond read (ttmon run, libttmon), it is exact, also of a run of less than
+a second.
 Energy is that of the whole device: where others used it meanwhile it is marked (~).
 
 --by job groups them by Slurm job and Kubernetes pod: of each who ran it, when, the

@@ -88,15 +88,17 @@ type Collector struct {
 	host      model.Host // what does not change
 	simulated bool
 
-	sources  []Source
-	ended    func(track.Ended)
-	exited   func(track.Exited)
-	origin   model.Origin
-	pods     func() []model.PodClaim
-	alerts   func() []model.Alert
-	chips    chips
-	openings openings
-	work     work
+	sources []Source
+	ended   func(track.Ended)
+	exited  func(track.Exited)
+	// exitedNow are the processes whose last ledgers the last sweep found.
+	exitedNow []track.Exited
+	origin    model.Origin
+	pods      func() []model.PodClaim
+	alerts    func() []model.Alert
+	chips     chips
+	openings  openings
+	work      work
 
 	telemetry Telemetry
 	links     links
@@ -218,7 +220,7 @@ func (c *Collector) Collect(ctx context.Context) *model.Snapshot {
 	run("processes", func() { c.addProcesses(ctx, s, sweep) })
 	c.estimate(s, sweep)
 	c.addMemory(s, sweep, run)
-	run("exits", func() { c.exits.add(s) }) // after memory: a process may account for a device without having it open
+	run("exits", func() { c.exits.add(s, c.exitedNow) }) // after memory: a process may account for a device without having it open
 	run("umd", func() { c.addLocks(s); c.links.add(s) })
 	if c.log != nil {
 		run("kmsg", func() { s.Log = c.log() })

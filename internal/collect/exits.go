@@ -8,6 +8,7 @@ import (
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
+	"github.com/ttmon/ttmon/internal/source/track"
 )
 
 // Bounds of the exits in a snapshot.
@@ -37,8 +38,9 @@ func tellsStatus(release string) bool {
 	return major > 6 || major == 6 && minor >= 15
 }
 
-// add puts the exits of the last minute into a snapshot.
-func (e *exits) add(s *model.Snapshot) {
+// add puts the exits of the last minute into a snapshot. ledgers are the last ones of
+// processes that have exited.
+func (e *exits) add(s *model.Snapshot, ledgers []track.Exited) {
 	now := map[model.ProcessID]time.Time{}
 	for i := range s.Processes {
 		if p := &s.Processes[i]; p.State == model.Running && len(p.Devices) > 0 {
@@ -53,6 +55,9 @@ func (e *exits) add(s *model.Snapshot) {
 	}
 	slices.SortFunc(gone, func(a, b model.ProcessID) int { return a.PID - b.PID })
 	for _, id := range gone {
+		if slices.ContainsFunc(e.recent, func(x model.Exit) bool { return x.ID == id }) {
+			continue // its ledger has been read before
+		}
 		e.recent = append(e.recent, e.exit(id, s.Time))
 		e.oom.left(id, e.before[id])
 	}
@@ -60,6 +65,7 @@ func (e *exits) add(s *model.Snapshot) {
 		e.pidfds.hold(id)
 	}
 	e.oom.readCounters(now)
+	e.addAccounts(s, ledgers)
 	e.before = now
 	e.readStatuses()
 	e.oom.judge(e.recent)

@@ -40,11 +40,11 @@ func TestExits(t *testing.T) {
 		list = append(list, model.Process{PID: pid, StartTicks: 10, State: model.Running, Devices: []model.DeviceUse{{}}})
 	}
 	s := &model.Snapshot{Time: at, Processes: list}
-	if e.add(s); len(s.Exits) != 0 {
+	if e.add(s, nil); len(s.Exits) != 0 {
 		t.Fatalf("%+v", s.Exits)
 	}
 	s = &model.Snapshot{Time: at}
-	e.add(s)
+	e.add(s, nil)
 	if len(s.Exits) != 4 {
 		t.Fatalf("%+v", s.Exits)
 	}
@@ -56,11 +56,11 @@ func TestExits(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = &model.Snapshot{Time: at.Add(time.Second)}
-	if e.add(s); len(s.Exits) != 4 || s.Exits[0].Alive || s.Exits[0].Status.Known() {
+	if e.add(s, nil); len(s.Exits) != 4 || s.Exits[0].Alive || s.Exits[0].Status.Known() {
 		t.Errorf("of one that was still there when it had closed its devices: %+v", s.Exits)
 	}
 	s = &model.Snapshot{Time: at.Add(2 * exitsFor)}
-	if e.add(s); len(s.Exits) != 0 {
+	if e.add(s, nil); len(s.Exits) != 0 {
 		t.Errorf("%+v", s.Exits)
 	}
 }
@@ -124,9 +124,9 @@ func TestTellsStatus(t *testing.T) {
 	}
 	at := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
 	e := exits{root: hostfs.At(t.TempDir()), silent: true}
-	e.add(&model.Snapshot{Time: at, Processes: []model.Process{{PID: 7, StartTicks: 1, State: model.Running, Devices: []model.DeviceUse{{}}}}})
+	e.add(&model.Snapshot{Time: at, Processes: []model.Process{{PID: 7, StartTicks: 1, State: model.Running, Devices: []model.DeviceUse{{}}}}}, nil)
 	s := &model.Snapshot{Time: at}
-	if e.add(s); len(s.Exits) != 1 || s.Exits[0].Status.Status != model.Unsupported {
+	if e.add(s, nil); len(s.Exits) != 1 || s.Exits[0].Status.Status != model.Unsupported {
 		t.Errorf("%+v", s.Exits)
 	}
 }

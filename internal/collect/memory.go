@@ -77,6 +77,7 @@ func (c *Collector) readLedgers(users []shm.User) claim.Set {
 	}
 	sweep := c.ledgers.Read(ids)
 	c.keepers.Store(&sweep.Processes)
+	c.exitedNow = sweep.Exited
 	if c.ended != nil {
 		for _, e := range sweep.Ended {
 			c.ended(e)

@@ -164,7 +164,7 @@ func TestOOMKilledByKernel(t *testing.T) {
 			}
 			defer e.pidfds.close()
 			p := model.Process{PID: cmd.Process.Pid, StartTicks: st.Start, StartTime: time.Now(), State: model.Running, Devices: []model.DeviceUse{{}}}
-			e.add(&model.Snapshot{Time: time.Now(), Processes: []model.Process{p}})
+			e.add(&model.Snapshot{Time: time.Now(), Processes: []model.Process{p}}, nil)
 			if err := cmd.Process.Signal(unix.SIGCONT); err != nil {
 				t.Fatal(err)
 			}
@@ -173,7 +173,7 @@ func TestOOMKilledByKernel(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := &model.Snapshot{Time: time.Now()}
-			e.add(s)
+			e.add(s, nil)
 			if len(s.Exits) != 1 || !s.Exits[0].OutOfMemory || s.Exits[0].Status != model.Value(int(unix.SIGKILL)) {
 				t.Errorf("%+v", s.Exits)
 			}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
@@ -22,6 +23,7 @@ import (
 	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/sim"
 	"github.com/ttmon/ttmon/internal/sim/cluster"
 	"github.com/ttmon/ttmon/internal/sim/metal"
@@ -565,5 +567,48 @@ ttnn.max_pool2d(a, batch_size=1, input_h=32, input_w=32, channels=64, kernel_siz
 				t.Errorf("with l1_small_size=%d: exit code %d\n%s", f.Bytes, got.code, got.errors)
 			}
 		})
+	}
+}
+
+// TestPeakOfShortRun: a program under ttmon run holds memory between two snapshots
+// only; ttmon runs has its peak exactly, as the account of ttmon run does.
+func TestPeakOfShortRun(t *testing.T) {
+	t.Parallel()
+	python, _ := ttnnScript(t, "sites.py")
+	const program = `
+import ttnn
+d = ttnn.open_device(device_id=0)
+ttnn.deallocate(ttnn.empty([1, 1, 512 * 46, 1024], ttnn.bfloat16, ttnn.TILE_LAYOUT, d, ttnn.DRAM_MEMORY_CONFIG))
+ttnn.close_device(d)
+`
+	h := start(t, sim.Options{Boards: "p150a"})
+	d := startDaemon(t, h)
+	d.restartableServer()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "report.json")
+	cmd := h.Command(context.Background(), filepath.Join(bin, "ttmon"), "run", "--daemon", d.api, "--json", file, "--", python, "-c", program)
+	cmd.Env = append(os.Environ(), "TT_METAL_MOCK_CLUSTER_DESC_PATH="+sim.MockDescriptor, "TT_METAL_LOGS_PATH="+dir, "TT_METAL_CACHE="+filepath.Join(dir, "kernels"),
+		"HOME="+dir, "XDG_CACHE_HOME="+filepath.Join(dir, "cache"), "TT_LOGGER_LEVEL=error")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var report runreport.Report
+	read(t, file, func(b []byte) error { return json.Unmarshal(b, &report) })
+	want := report.Chips[0].Pools[0]
+	if want.Pool = model.DRAM; want.PoolName != "dram" || want.Peak < 46<<20 {
+		t.Fatalf("the report has %+v", report.Chips)
+	}
+	r := d.awaitRun("python", "its peak is exact", func(r *runs.Run) bool { return r.End.Kind != runs.Running && r.Pools["dram"].PeakBound == "exact" })
+	if got := r.Pools["dram"].Peak; got != want.Peak || len(r.Devices) != 1 || r.Devices[0].Index != 0 || r.Devices[0].Pools["dram"].Peak != want.Peak {
+		t.Errorf("ttmon run says %d, ttmon runs %+v", want.Peak, r)
+	}
+	for limit := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		left, err := filepath.Glob("/dev/shm/ttmon-ledger-*")
+		if err != nil || len(left) == 0 {
+			break
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("ledgers are left: %v", left)
+		}
 	}
 }

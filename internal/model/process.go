@@ -144,4 +144,23 @@ type Exit struct {
 	// OutOfMemory: the kernel killed it because there was no memory left.
 	OutOfMemory bool
 	Failures    *Failures // nil: none is known
+	Account     *Account  // nil: it kept no ledger that was read, or allocated nothing
+}
+
+// Account is what the ledger of a process that has exited says of its memory.
+type Account struct {
+	UID   int       // of the user whose ledger it is
+	Name  string    // of the process
+	Start time.Time // of the ledger
+	Last  time.Time // when something was last known to happen
+	Peaks []Peak
+}
+
+// Peak is the most that a process held of a pool in a place.
+type Peak struct {
+	Device int    // kernel index, NoDevice or AllDevices
+	ChipID uint64 // 0: on all chips of the device together
+	Pool   string // its name
+	Bytes  Bytes
+	At     time.Time
 }

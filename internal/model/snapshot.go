@@ -86,5 +86,8 @@ type StaleSlot struct {
 	Mapped  bool      // a live process still maps the region: not removable
 }
 
-// NoDevice stands for a kernel index where there is none.
-const NoDevice = -1
+// What stands for a kernel index.
+const (
+	NoDevice   = -1 // there is none
+	AllDevices = -2 // all together
+)

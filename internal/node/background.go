@@ -21,6 +21,7 @@ import (
 	"github.com/ttmon/ttmon/internal/source/firmware"
 	"github.com/ttmon/ttmon/internal/source/kmsg"
 	"github.com/ttmon/ttmon/internal/source/track"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 // background makes snapshots and publishes them.
@@ -84,6 +85,9 @@ func (b *background) oomKills(root string) func() ([]model.OOMKill, bool) {
 // in good order.
 func (b *background) ledgerLeft(e track.Ended) {
 	b.failures.Ended(e)
+	if e.Ledger.Flags&ledgerfile.Ended != 0 { // of a ttmon run, which leaves its ledgers to us
+		return
+	}
 	m, now := b.leftLines[e.UID], time.Now()
 	if m.Part = 1; m.Spent(now) > time.Minute || len(b.leftLines) > 1024 {
 		return // a user can leave what it likes: no more than a line a second

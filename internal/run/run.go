@@ -22,6 +22,7 @@ import (
 	"github.com/ttmon/ttmon/internal/recorder/session"
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/source/track"
+	"github.com/ttmon/ttmon/internal/unixsock"
 	"github.com/ttmon/ttmon/internal/view/runtext"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -108,7 +109,7 @@ func start(o Options) (*program, error) {
 		return nil, err
 	}
 	dir := ledgerDir()
-	p.reader = track.NewReader(track.Options{Dir: dir, Run: name, Remove: true, Events: o.Record != nil})
+	p.reader = track.NewReader(track.Options{Dir: dir, Run: name, Remove: dir != usualDir || !ttmondReads(o.Host), Events: o.Record != nil})
 	p.builder = runreport.NewBuilder(p.started)
 	p.sampler = &sampler{from: o.Host}
 	p.cmd = &exec.Cmd{Path: path, Args: o.Command, Stdin: os.Stdin, Stdout: o.Stdout, Stderr: o.Stderr, Env: os.Environ()}
@@ -170,11 +171,26 @@ func (p *program) begun() {
 // ledgerDir is where the ledgers of the run are: /dev/shm, where every ttmon
 // finds them, or a folder for temporary files where that cannot be written to.
 func ledgerDir() string {
-	const usual = "/dev/shm"
-	if unix.Access(usual, unix.W_OK|unix.X_OK) == nil {
-		return usual
+	if unix.Access(usualDir, unix.W_OK|unix.X_OK) == nil {
+		return usualDir
 	}
 	return os.TempDir()
+}
+
+// usualDir is where ttmond looks for ledgers.
+const usualDir = "/dev/shm"
+
+// ttmondReads reports whether a ttmond here reads the ledgers of this run after its
+// end, and removes them: ttmon runs has the exact peaks from it, also of a program that
+// exits between two snapshots. One that this process does not see has another /dev/shm.
+func ttmondReads(o host.Options) bool {
+	h, err := host.Open(o)
+	if err != nil {
+		return false
+	}
+	defer h.Close()
+	peer, err := unixsock.Peer(h.Socket())
+	return err == nil && peer.Pid > 0 && (peer.Uid == 0 || int(peer.Uid) == os.Geteuid())
 }
 
 func (p *program) environment(name, dir string) []string {

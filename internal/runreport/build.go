@@ -102,18 +102,10 @@ const unknownChip = ^uint64(0)
 // chipsOf are the chips that a list stands for; one that could not be told is
 // the only one that the process has, or unknown.
 func chipsOf(l *ledgerfile.Ledger, x *ledgerfile.List) []uint64 {
-	var ids []uint64
-	for _, n := range x.Chips {
-		ids = append(ids, l.Chips[n].ID)
+	if ids := blocks.ChipsOf(l, x); len(ids) > 0 {
+		return ids
 	}
-	switch {
-	case len(ids) > 0:
-	case len(l.Chips) == 1:
-		ids = []uint64{l.Chips[0].ID}
-	default:
-		ids = []uint64{unknownChip}
-	}
-	return ids
+	return []uint64{unknownChip}
 }
 
 // Report sums up a run that ended then. The caller fills in what is known of the
@@ -174,7 +166,6 @@ func (b *Builder) process(e entry) Process {
 		if pool.Total.Blocks == 0 && pool.Failed == 0 {
 			continue
 		}
-		pool.atLeast(l.Lost > 0)
 		c := chipIn(&p.Chips, key.id)
 		for i := range l.Chips {
 			if l.Chips[i].ID == key.id {
@@ -205,8 +196,11 @@ func sortChips(chips []Chip) {
 
 // pool sums the lists of a pool on one chip, in one process.
 func (b *Builder) pool(e entry, pool model.Pool, lists []int) Pool {
-	out := Pool{Pool: pool, PoolName: pool.String()}
-	top, peaks := -1, 0 // the list with the highest peak; how many have one
+	top := blocks.PeakOf(e.ledger, lists, func(int) uint64 { return 1 })
+	out := Pool{Pool: pool, PoolName: pool.String(), Peak: top.Bytes, Bound: top.Bound}
+	if top.List >= 0 {
+		out.PeakAt = b.seconds(top.At)
+	}
 	for _, i := range lists {
 		l := &e.ledger.Lists[i]
 		banks := uint64(l.Banks)
@@ -220,18 +214,8 @@ func (b *Builder) pool(e entry, pool model.Pool, lists []int) Pool {
 		}
 		out.Failed += l.Failed
 		out.Capacity = max(out.Capacity, l.Capacity*banks)
-		out.atLeast(l.Banks == 0 && l.Total.Blocks > 0)
-		if n := l.Peak.Bytes * banks; n > 0 {
-			peaks++
-			if top < 0 || n > out.Peak {
-				top, out.Peak, out.PeakAt = i, n, b.seconds(l.PeakTime)
-			}
-		}
 	}
-	if peaks > 1 {
-		out.atLeast(overlap(e.ledger, lists))
-	}
-	b.places(&out, e, lists, top)
+	b.places(&out, e, lists, top.List)
 	return out
 }
 
@@ -244,23 +228,6 @@ func kept(l *ledgerfile.Ledger, list int) (sum ledgerfile.Sum) {
 		}
 	}
 	return sum
-}
-
-// overlap reports whether two lists that held something were there at once:
-// then they may have held more together than either did.
-func overlap(l *ledgerfile.Ledger, lists []int) bool {
-	for i, a := range lists {
-		for _, b := range lists[:i] {
-			x, y := &l.Lists[a], &l.Lists[b]
-			if x.Peak.Bytes == 0 || y.Peak.Bytes == 0 {
-				continue
-			}
-			if (x.State == ledgerfile.Open || x.Closed.After(y.Made)) && (y.State == ledgerfile.Open || y.Closed.After(x.Made)) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // places notes what each place of the program held at the peak, and left.

@@ -7,7 +7,8 @@
 // them on disk; this one has what both ends of the API need.
 //
 // What is known of memory comes from snapshots, which are a second apart: a peak
-// between two of them is not seen, so peaks are lower bounds. Means are weighted by
+// between two of them is not seen, so peaks are lower bounds, unless the program kept a
+// ledger of its own (libttmon, ttmon run), which has them exactly. Means are weighted by
 // time, over the time in which the value was known: they are right up to what changed
 // within a Run's Step, and unsure where a part in the middle was not seen.
 package runs
@@ -223,7 +224,7 @@ func (e *Ending) Stopped() bool {
 // Pool is what was held of a kind of memory.
 type Pool struct {
 	Peak      uint64    `json:"peak_bytes"`
-	PeakBound string    `json:"peak_bound"` // at_least or unsure
+	PeakBound string    `json:"peak_bound"` // exact only where a ledger says so
 	PeakAt    time.Time `json:"peak_at"`
 	Mean      float64   `json:"mean_bytes"`
 	MeanBound string    `json:"mean_bound"` // unsure: of samples, of a part of the run
@@ -237,7 +238,7 @@ func (p Pool) PeakBytes() model.Bytes {
 	if p.PeakBound == "" {
 		return model.NoBytes(model.Absent)
 	}
-	return model.BoundBytes(p.Peak, max(model.ParseBound(p.PeakBound), model.AtLeast))
+	return model.BoundBytes(p.Peak, model.ParseBound(p.PeakBound))
 }
 
 // MeanBytes is the mean with its bound. The zero Pool has none.

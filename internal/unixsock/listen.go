@@ -200,13 +200,13 @@ func removeStale(path string) error {
 	default:
 		return fmt.Errorf("%s is not a socket; remove it, or choose another path", path)
 	}
-	pid, live, err := probe(path)
+	peer, live, err := probe(path)
 	switch {
 	case err != nil:
 		return fmt.Errorf("connecting to %s: %w", path, err)
 	case live:
 		// It has no lock of ours: the old allocation server, or some other program.
-		return fmt.Errorf("%s is served by pid %d: %w", path, pid, ErrLive)
+		return fmt.Errorf("%s is served by pid %d: %w", path, peer.Pid, ErrLive)
 	}
 	if err := unix.Unlink(path); err != nil && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("removing the socket that a server left at %s: %w", path, err)
@@ -214,25 +214,35 @@ func removeStale(path string) error {
 	return nil
 }
 
-// probe reports whether a process listens on a socket, and its pid. A
+// Peer is the process that listens on a socket, as the kernel says; its pid is 0 where
+// this process cannot see it.
+func Peer(path string) (unix.Ucred, error) {
+	cred, live, err := probe(path)
+	if err == nil && !live {
+		err = unix.ECONNREFUSED
+	}
+	return cred, err
+}
+
+// probe reports whether a process listens on a socket, and which. A
 // connection that closes without sending anything does no server any harm.
-func probe(path string) (pid int, live bool, err error) {
+func probe(path string) (peer unix.Ucred, live bool, err error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return 0, false, err
+		return peer, false, err
 	}
 	defer unix.Close(fd)
 	switch err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); {
 	case err == nil:
 		if cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
-			pid = int(cred.Pid)
+			peer = *cred
 		}
-		return pid, true, nil
+		return peer, true, nil
 	case errors.Is(err, unix.EAGAIN): // its queue is full
-		return 0, true, nil
+		return peer, true, nil
 	case errors.Is(err, unix.ECONNREFUSED), errors.Is(err, unix.ENOENT):
-		return 0, false, nil
+		return peer, false, nil
 	default:
-		return 0, false, err
+		return peer, false, err
 	}
 }

@@ -191,10 +191,39 @@ func exits(a archive, list *[]model.Exit) {
 			reading(a, "wait_status", &x.Status)
 			optional(a, "oom_killed", &x.OutOfMemory)
 			failures(a, &x.Failures)
+			account(a, &x.Account)
 			a.endScope()
 			a.close()
 		})
 	}
+}
+
+// account is what the ledger of a process that has exited says of its memory.
+func account(a archive, to **model.Account) {
+	if !a.maybe("ledger", *to != nil) {
+		return
+	}
+	if a.reads() || *to == nil {
+		*to = &model.Account{}
+	}
+	x := *to
+	a.begin()
+	field(a, "uid", &x.UID)
+	field(a, "name", &x.Name)
+	instant(a, "start", &x.Start)
+	instant(a, "last", &x.Last)
+	items(a, "peaks", &x.Peaks, func(a archive, p *model.Peak) {
+		a.scope()
+		field(a, "device", &p.Device)
+		if a.key("chip_id") {
+			a.decimal(&p.ChipID)
+		}
+		field(a, "pool", &p.Pool)
+		a.figure("peak_bytes", "peak_bound", &p.Bytes)
+		instant(a, "at", &p.At)
+		a.endScope()
+	})
+	a.close()
 }
 
 // failures are the requests of a process for device memory that failed.

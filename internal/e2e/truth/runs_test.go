@@ -382,9 +382,16 @@ func (r *watchedRun) ending(x *runs.Run) {
 // a snapshot, so it has to be there.
 func (r *watchedRun) peak(what string, truth uint64, p runs.Pool) {
 	r.Helper()
-	r.fact(what, words.Bytes(truth), words.Bytes(p.Peak))
+	// A ledger also has what an operation held while it ran, which the program does not say.
+	if between := r.by == seenByLibrary && p.Peak > truth; !between {
+		r.fact(what, words.Bytes(truth), words.Bytes(p.Peak))
+	}
 	late := r.by == seenInShm || r.by == seenByProbes && r.what == ttmondKilled // a new ttmond has what was allocated before it from shared memory
-	if want := model.AtLeast; !late && model.ParseBound(p.PeakBound) != want {
+	want := model.AtLeast
+	if r.by == seenByLibrary { // its ledger has it
+		want = model.Exact
+	}
+	if !late && model.ParseBound(p.PeakBound) != want {
 		r.fact(what+" is", want.String(), p.PeakBound)
 	}
 }

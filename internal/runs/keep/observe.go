@@ -40,7 +40,7 @@ type place struct {
 	chip   uint64
 }
 
-var everywhere = place{device: -2}
+var everywhere = place{device: model.AllDevices}
 
 func (p place) compare(q place) int {
 	return cmp.Or(cmp.Compare(p.device, q.device), cmp.Compare(p.chip, q.chip))
@@ -63,6 +63,7 @@ func (t *tracker) observe(s *model.Snapshot) {
 	gap := t.last.IsZero() || dt < 0 || dt > t.gap()
 	seconds := dt.Seconds()
 	present := t.sort(s)
+	t.addUnseen(s)
 	conditions := conditionsOf(s)
 	for _, l := range t.live {
 		mine := present[l]
@@ -155,6 +156,38 @@ func (t *tracker) begin(s *model.Snapshot, p *model.Process) *live {
 	return l
 }
 
+// addUnseen begins runs of processes that kept a ledger and have exited before any
+// snapshot saw them: what the ledger says is all that is known of them.
+func (t *tracker) addUnseen(s *model.Snapshot) {
+	for i := range s.Exits {
+		x := &s.Exits[i]
+		if x.Account == nil || x.Alive || t.knows(x.ID) {
+			continue
+		}
+		p := model.Process{PID: x.ID.PID, StartTicks: x.ID.StartTicks, StartTime: x.Account.Start, UID: model.Value(x.Account.UID), Name: model.Value(x.Account.Name)}
+		if l := t.begin(s, &p); l != nil {
+			l.Name, l.Seen, l.Last, l.gone = x.Account.Name, time.Time{}, x.Account.Last, s.Time
+			l.Processes = append(l.Processes, runs.Process{PID: p.PID, StartTicks: p.StartTicks, Start: p.StartTime, Name: x.Account.Name})
+			l.End = runs.Ending{Kind: runs.Gone, At: x.Time}
+			for _, peak := range x.Account.Peaks {
+				if peak.Device != model.AllDevices {
+					l.device(s, peak.Device)
+				}
+			}
+		}
+	}
+}
+
+// knows reports whether a process is of a run that was seen, or is there already.
+func (t *tracker) knows(id model.ProcessID) bool {
+	return slices.ContainsFunc(slices.Concat(t.live, t.closed), func(l *live) bool { return l.process(id) >= 0 })
+}
+
+// process is the number of a process in the list of the run's; -1: it is none of them.
+func (l *live) process(id model.ProcessID) int {
+	return slices.IndexFunc(l.Processes, func(p runs.Process) bool { return p.PID == id.PID && p.StartTicks == id.StartTicks })
+}
+
 // prepare makes the parts that are never nil.
 func (l *live) prepare() {
 	l.members, l.before, l.devices, l.counted = map[model.ProcessID]bool{}, map[place]model.PoolBytes{}, map[int]sample{}, map[int]float64{}
@@ -240,7 +273,11 @@ func (l *live) find(s *model.Snapshot) (found bool) {
 		}
 	}
 	for i := range s.Exits {
-		if x := &s.Exits[i]; l.failed(x.ID, x.Failures) {
+		x := &s.Exits[i]
+		if l.failed(x.ID, x.Failures) {
+			found = true
+		}
+		if l.addAccount(s, x) {
 			found = true
 		}
 	}
@@ -286,7 +323,7 @@ func (l *live) failed(id model.ProcessID, f *model.Failures) bool {
 	if f == nil {
 		return false
 	}
-	i := slices.IndexFunc(l.Processes, func(p runs.Process) bool { return p.PID == id.PID && p.StartTicks == id.StartTicks })
+	i := l.process(id)
 	if i < 0 {
 		return false
 	}
@@ -304,6 +341,46 @@ func (l *live) failed(id model.ProcessID, f *model.Failures) bool {
 		sum.Last, sum.ID, sum.Pool, sum.Clash = f.Last, f.ID, f.Pool, f.Clash
 	}
 	return true
+}
+
+// addAccount takes in the peaks that the ledger of a process of this run has, and
+// reports whether one was not known so well. They are those of the run where it had no
+// other process; else it held so much at least.
+func (l *live) addAccount(s *model.Snapshot, x *model.Exit) (found bool) {
+	if x.Account == nil || x.Account.UID != l.UID || l.process(x.ID) < 0 {
+		return false
+	}
+	least := model.Exact
+	if len(l.Processes) > 1 || l.Dropped > 0 {
+		least = model.AtLeast
+	}
+	for _, peak := range x.Account.Peaks {
+		n, bound, known := peak.Bytes.Best()
+		at := place{peak.Device, peak.ChipID}
+		if !known || at.chip != 0 && !l.hasChips(x.Account, at.device) {
+			continue
+		}
+		bound = max(bound, least)
+		pools := l.pools(s, at)
+		p := pools[peak.Pool]
+		old := model.ParseBound(p.PeakBound)
+		if p.PeakBound == "" || n > p.Peak || n == p.Peak && bound < old || bound == model.Exact && old == model.Unsure {
+			p.Peak, p.PeakBound, p.PeakAt = n, bound.String(), peak.At
+			pools[peak.Pool], found = p, true
+		}
+	}
+	return found
+}
+
+// hasChips reports whether an account has several chips of a device.
+func (l *live) hasChips(a *model.Account, device int) bool {
+	chips := map[uint64]bool{}
+	for _, p := range a.Peaks {
+		if p.Device == device && p.ChipID != 0 {
+			chips[p.ChipID] = true
+		}
+	}
+	return len(chips) > 1
 }
 
 // leftBy notes what a dead process left, if it was one of this run.
