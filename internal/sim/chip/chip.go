@@ -25,6 +25,7 @@ type Chip struct {
 	spec Spec
 	id   Identity
 	seed uint64
+	time func() Now
 
 	mu       sync.Mutex
 	firmware Firmware
@@ -47,9 +48,9 @@ type Chip struct {
 }
 
 // New makes an idle chip. Its identity and the numbers it draws follow from
-// seed alone.
-func New(spec Spec, id Identity, firmware Firmware, seed uint64) *Chip {
-	c := &Chip{spec: spec, id: id, seed: mix(seed, 0), firmware: firmware, ambient: roomC, raw: make(map[Tag]uint32)}
+// seed alone; now says what time it is.
+func New(spec Spec, id Identity, firmware Firmware, seed uint64, now func() Now) *Chip {
+	c := &Chip{spec: spec, id: id, seed: mix(seed, 0), time: now, firmware: firmware, ambient: roomC, raw: make(map[Tag]uint32)}
 	if c.id.ASIC == 0 {
 		c.id.ASIC = mix(c.seed, saltASIC)
 	}
@@ -76,12 +77,16 @@ func (c *Chip) Firmware() Firmware {
 	return c.firmware
 }
 
-// catchUp brings the physics to now.
-func (c *Chip) catchUp(now Now) {
+// lock keeps others out of the chip until c.mu is unlocked, and brings the
+// physics to now.
+func (c *Chip) lock() (now Now) {
+	c.mu.Lock()
+	now = c.time()
 	for want := int64(now.Physics / step); c.steps < want; {
 		c.steps++
 		c.advance(c.steps)
 	}
+	return now
 }
 
 // Publishes reports whether the firmware has the tag.
@@ -100,8 +105,8 @@ func (c *Chip) publishes(tag Tag) bool {
 
 // Word reads a word of the telemetry table; ok is false if the firmware does
 // not publish it.
-func (c *Chip) Word(tag Tag, now Now) (word uint32, ok bool) {
-	c.mu.Lock()
+func (c *Chip) Word(tag Tag) (word uint32, ok bool) {
+	now := c.lock()
 	defer c.mu.Unlock()
 	if !c.publishes(tag) {
 		return 0, false
@@ -112,8 +117,8 @@ func (c *Chip) Word(tag Tag, now Now) (word uint32, ok bool) {
 // LegacyWord reads what the array before the tag table holds under the same
 // name. Drivers used it on Wormhole up to 2.1 (attributes) and 2.8 (hwmon);
 // it is there whatever the tag table lacks.
-func (c *Chip) LegacyWord(tag Tag, now Now) uint32 {
-	c.mu.Lock()
+func (c *Chip) LegacyWord(tag Tag) uint32 {
+	now := c.lock()
 	defer c.mu.Unlock()
 	return c.word(tag, now)
 }
@@ -125,7 +130,6 @@ func (c *Chip) word(tag Tag, now Now) uint32 {
 	if w, ok := c.hung[tag]; ok {
 		return w
 	}
-	c.catchUp(now)
 	switch tag {
 	case BoardIDHigh:
 		return uint32(c.id.Serial >> 32)
@@ -199,10 +203,9 @@ var shares = [NumCounters]struct {
 var nocShares = [NOCs]float64{0.6, 0.4}
 
 // Count reads a PCIe counter. It counts on while the firmware is hung.
-func (c *Chip) Count(which Counter, noc int, now Now) uint32 {
-	c.mu.Lock()
+func (c *Chip) Count(which Counter, noc int) uint32 {
+	now := c.lock()
 	defer c.mu.Unlock()
-	c.catchUp(now)
 	return c.count(which, noc, now)
 }
 

@@ -10,18 +10,24 @@ import (
 
 func at(t time.Duration) Now { return Now{Physics: t, Beat: t} }
 
+// when lets it be a moment for the chip.
+func when(c *Chip, now Now) *Chip {
+	c.time = func() Now { return now }
+	return c
+}
+
 func newChip(t *testing.T, card string, seed uint64) *Chip {
 	t.Helper()
 	s, err := SpecOf(card)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(s, Identity{Serial: 1}, Firmware{}, seed)
+	return New(s, Identity{Serial: 1}, Firmware{}, seed, func() Now { return Now{} })
 }
 
 func word(t *testing.T, c *Chip, tag Tag, now Now) uint32 {
 	t.Helper()
-	w, ok := c.Word(tag, now)
+	w, ok := when(c, now).Word(tag)
 	if !ok {
 		t.Fatalf("tag %d is not published", tag)
 	}
@@ -44,7 +50,7 @@ func TestCausality(t *testing.T) {
 			if got := word(t, c, AIClk, at(0)); got != tt.idle {
 				t.Errorf("idle clock %d, want %d", got, tt.idle)
 			}
-			c.SetLoad(1, at(time.Second))
+			when(c, at(time.Second)).SetLoad(1)
 			if got := word(t, c, AIClk, at(1100*time.Millisecond)); got != tt.busy {
 				t.Errorf("busy clock %d, want %d", got, tt.busy)
 			}
@@ -63,7 +69,7 @@ func TestCausality(t *testing.T) {
 			if p := float64(mv) * float64(amps) / 1000; math.Abs(p-float64(watts)) > 2 {
 				t.Errorf("%d mV × %d A is not %d W", mv, amps, watts)
 			}
-			c.SetLoad(0, at(3*time.Minute))
+			when(c, at(3*time.Minute)).SetLoad(0)
 			if got := degrees(t, c, at(10*time.Minute)); math.Abs(got-idleT) > 2 {
 				t.Errorf("cooled down to %.1f, was %.1f", got, idleT)
 			}
@@ -74,11 +80,11 @@ func TestCausality(t *testing.T) {
 func TestFanFollowsTemperature(t *testing.T) {
 	c := newChip(t, "p150a", 3)
 	cold := word(t, c, FanRPM, at(0))
-	c.SetLoad(1, at(0))
+	when(c, at(0)).SetLoad(1)
 	if hot := word(t, c, FanRPM, at(2*time.Minute)); hot < cold+500 {
 		t.Errorf("fan went from %d to %d rpm under load", cold, hot)
 	}
-	if _, ok := newChip(t, "p150b", 3).Word(FanRPM, at(0)); ok {
+	if _, ok := newChip(t, "p150b", 3).Word(FanRPM); ok {
 		t.Error("a board without a fan has a fan speed")
 	}
 }
@@ -87,7 +93,7 @@ func TestFanFollowsTemperature(t *testing.T) {
 func TestSameSeedSameHistory(t *testing.T) {
 	a, b, other := newChip(t, "p150a", 7), newChip(t, "p150a", 7), newChip(t, "p150a", 8)
 	for _, c := range []*Chip{a, b, other} {
-		c.SetLoad(0.7, at(0))
+		when(c, at(0)).SetLoad(0.7)
 	}
 	for step := range 500 {
 		word(t, a, ASICTemp, at(time.Duration(step)*10*time.Millisecond))
@@ -103,7 +109,7 @@ func TestSameSeedSameHistory(t *testing.T) {
 	if !differs {
 		t.Error("another seed makes no difference")
 	}
-	if x, y := a.Count(ChipReads, 0, at(5*time.Second)), b.Count(ChipReads, 0, at(5*time.Second)); x != y {
+	if x, y := when(a, at(5*time.Second)).Count(ChipReads, 0), when(b, at(5*time.Second)).Count(ChipReads, 0); x != y {
 		t.Errorf("counters are %d and %d with one seed", x, y)
 	}
 }
@@ -115,7 +121,7 @@ func TestHeartbeat(t *testing.T) {
 			if got := word(t, c, Heartbeat, at(10*time.Second)) - word(t, c, Heartbeat, at(0)); got != 10*perSecond {
 				t.Errorf("%d beats in 10 s, want %d", got, 10*perSecond)
 			}
-			c.Reset(at(20 * time.Second))
+			when(c, at(20*time.Second)).Reset()
 			if got := word(t, c, Heartbeat, at(21*time.Second)); got != perSecond {
 				t.Errorf("%d a second after a reset, want %d", got, perSecond)
 			}
@@ -133,14 +139,14 @@ func TestTraffic(t *testing.T) {
 	total := func(now Now, which ...Counter) (words uint64) {
 		for _, w := range which {
 			for noc := range NOCs {
-				words += uint64(c.Count(w, noc, now))
+				words += uint64(when(c, now).Count(w, noc))
 			}
 		}
 		return words
 	}
-	c.SetCounters(-1, -1, 0, at(0))
-	c.SetTraffic(3.2e9, 6.4e8, at(50*time.Millisecond)) // in the middle of a step
-	c.SetTraffic(3.2e9, 6.4e8, at(70*time.Millisecond)) // and again: nothing is lost or counted twice
+	when(c, at(0)).SetCounters(-1, -1, 0)
+	when(c, at(50*time.Millisecond)).SetTraffic(3.2e9, 6.4e8) // in the middle of a step
+	when(c, at(70*time.Millisecond)).SetTraffic(3.2e9, 6.4e8) // and again: nothing is lost or counted twice
 	to := at(10*time.Second + 50*time.Millisecond)
 	for _, tt := range []struct {
 		name string
@@ -156,11 +162,11 @@ func TestTraffic(t *testing.T) {
 			}
 		})
 	}
-	c.SetCounters(ChipReads, 1, math.MaxUint32, to)
-	if got := c.Count(ChipReads, 1, at(11*time.Second)); got > 1<<31 {
+	when(c, to).SetCounters(ChipReads, 1, math.MaxUint32)
+	if got := when(c, at(11*time.Second)).Count(ChipReads, 1); got > 1<<31 {
 		t.Errorf("counter after its wrap: %d", got)
 	}
-	c.SetTraffic(-1, -1, at(12*time.Second))
+	when(c, at(12*time.Second)).SetTraffic(-1, -1)
 	a, b := total(at(12*time.Second), ChipReads), total(at(13*time.Second), ChipReads)
 	if a != b {
 		t.Errorf("an idle chip without fixed traffic moved %d words", b-a)
@@ -169,10 +175,10 @@ func TestTraffic(t *testing.T) {
 
 func TestHangStopsWordsNotCounters(t *testing.T) {
 	c := newChip(t, "n150", 1)
-	c.SetLoad(1, at(0))
-	c.Hang(at(time.Second))
+	when(c, at(0)).SetLoad(1)
+	when(c, at(time.Second)).Hang()
 	before := []uint32{word(t, c, ASICTemp, at(time.Second)), word(t, c, Heartbeat, at(time.Second))}
-	early, late := c.Count(ChipReads, 0, at(time.Second)), c.Count(ChipReads, 0, at(time.Minute))
+	early, late := when(c, at(time.Second)).Count(ChipReads, 0), when(c, at(time.Minute)).Count(ChipReads, 0)
 	after := []uint32{word(t, c, ASICTemp, at(time.Minute)), word(t, c, Heartbeat, at(time.Minute))}
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("words of hung firmware moved:\n%s", diff)
@@ -180,7 +186,7 @@ func TestHangStopsWordsNotCounters(t *testing.T) {
 	if early == late {
 		t.Error("counters stand still")
 	}
-	c.Unhang(at(time.Minute))
+	when(c, at(time.Minute)).Unhang()
 	if got := word(t, c, Heartbeat, at(61*time.Second)); got != before[1]+2 {
 		t.Errorf("heartbeat a second after: %d, want to go on from %d", got, before[1])
 	}
@@ -188,8 +194,8 @@ func TestHangStopsWordsNotCounters(t *testing.T) {
 
 func TestThrottling(t *testing.T) {
 	c := newChip(t, "p150a", 1)
-	c.SetLoad(1, at(0))
-	c.SetAmbient(80, at(0)) // the air conditioning failed
+	when(c, at(0)).SetLoad(1)
+	when(c, at(0)).SetAmbient(80) // the air conditioning failed
 	clk, temp := word(t, c, AIClk, at(5*time.Minute)), degrees(t, c, at(5*time.Minute))
 	if clk >= 1350 || temp < 90 || temp > 105 {
 		t.Errorf("hot: %d MHz at %.1f °C", clk, temp)

@@ -1,26 +1,23 @@
 package chip
 
 // SetLoad gives the chip work: 0 is idle, 1 all it can do.
-func (c *Chip) SetLoad(load float64, now Now) {
-	c.mu.Lock()
+func (c *Chip) SetLoad(load float64) {
+	c.lock()
 	defer c.mu.Unlock()
-	c.catchUp(now)
 	c.load = min(max(load, 0), 1)
 }
 
 // SetAmbient sets the temperature of the air around the chip, in °C.
-func (c *Chip) SetAmbient(celsius float64, now Now) {
-	c.mu.Lock()
+func (c *Chip) SetAmbient(celsius float64) {
+	c.lock()
 	defer c.mu.Unlock()
-	c.catchUp(now)
 	c.ambient = celsius
 }
 
 // Settle makes the chip look as if its load had lasted for hours.
-func (c *Chip) Settle(now Now) {
-	c.mu.Lock()
+func (c *Chip) Settle() {
+	c.lock()
 	defer c.mu.Unlock()
-	c.catchUp(now)
 	c.state = c.settled()
 }
 
@@ -33,8 +30,8 @@ func (c *Chip) Load() float64 {
 
 // SetTraffic fixes the bytes per second over PCIe whatever the load; negative
 // numbers give it back to the load.
-func (c *Chip) SetTraffic(toDevice, fromDevice float64, now Now) {
-	c.mu.Lock()
+func (c *Chip) SetTraffic(toDevice, fromDevice float64) {
+	now := c.lock()
 	defer c.mu.Unlock()
 	c.rates = nil
 	if toDevice >= 0 && fromDevice >= 0 {
@@ -46,7 +43,6 @@ func (c *Chip) SetTraffic(toDevice, fromDevice float64, now Now) {
 // rebase moves what was counted so far into the counters, up to now and not
 // only to the last step, and continues at the given bytes per second.
 func (c *Chip) rebase(now Now, rates [2]float64) {
-	c.catchUp(now)
 	for i := range c.counters {
 		for noc := range c.counters[i] {
 			c.counters[i][noc] = c.count(Counter(i), noc, now)
@@ -59,9 +55,9 @@ func (c *Chip) rebase(now Now, rates [2]float64) {
 }
 
 // SetCounters sets one PCIe counter of one network, or all with which or noc
-// negative, to value at now.
-func (c *Chip) SetCounters(which Counter, noc int, value uint32, now Now) {
-	c.mu.Lock()
+// negative, to value.
+func (c *Chip) SetCounters(which Counter, noc int, value uint32) {
+	now := c.lock()
 	defer c.mu.Unlock()
 	c.rebase(now, c.state.bytes)
 	for i := range c.counters {
@@ -75,8 +71,8 @@ func (c *Chip) SetCounters(which Counter, noc int, value uint32, now Now) {
 
 // Reset starts counters and heartbeat again, as a chip reset does, and wakes
 // hung firmware.
-func (c *Chip) Reset(now Now) {
-	c.mu.Lock()
+func (c *Chip) Reset() {
+	now := c.lock()
 	defer c.mu.Unlock()
 	c.rebase(now, c.state.bytes)
 	c.counters = [NumCounters][NOCs]uint32{}
@@ -84,10 +80,9 @@ func (c *Chip) Reset(now Now) {
 }
 
 // Hang stops the firmware: heartbeat and telemetry keep their values.
-func (c *Chip) Hang(now Now) {
-	c.mu.Lock()
+func (c *Chip) Hang() {
+	now := c.lock()
 	defer c.mu.Unlock()
-	c.catchUp(now)
 	if c.hung != nil {
 		return
 	}
@@ -99,8 +94,8 @@ func (c *Chip) Hang(now Now) {
 }
 
 // Unhang lets the firmware go on where it stopped.
-func (c *Chip) Unhang(now Now) {
-	c.mu.Lock()
+func (c *Chip) Unhang() {
+	now := c.lock()
 	defer c.mu.Unlock()
 	if c.hung == nil {
 		return

@@ -61,10 +61,10 @@ post-reset. With fail the chip stays off the bus (all ones). Drivers before
 	device: simple(func(d *driver.Device) error { d.SetDead(false); return nil }),
 }, {
 	Name: "hang", Usage: "DEVICE", Short: "stop the firmware: heartbeat and values freeze, PCIe counters keep counting",
-	device: simple(func(d *driver.Device) error { d.Hang(); return nil }),
+	device: simple(func(d *driver.Device) error { d.Chip().Hang(); return nil }),
 }, {
 	Name: "unhang", Usage: "DEVICE", Short: "let hung firmware continue",
-	device: simple(func(d *driver.Device) error { d.Unhang(); return nil }),
+	device: simple(func(d *driver.Device) error { d.Chip().Unhang(); return nil }),
 }, {
 	Name: "cut", Usage: "DEVICE CHANNEL…", Short: "take Ethernet links of a chip down, as a pulled cable or a failed training does",
 	Long:   "CHANNEL is UMD's number. The other end keeps its own state: cut it there, too.",

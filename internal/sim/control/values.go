@@ -19,7 +19,7 @@ var valueVerbs = []Verb{{
 	Name: "ambient", Usage: "DEVICE CELSIUS", Short: "set the temperature of the air (27 at first); hot enough, a loaded chip throttles",
 	device: func(a *arguments) onDevice {
 		celsius := a.float("CELSIUS", -100, 150)
-		return func(d *driver.Device) error { d.SetAmbient(celsius); return nil }
+		return func(d *driver.Device) error { d.Chip().SetAmbient(celsius); return nil }
 	},
 }, {
 	Name: "traffic", Usage: "DEVICE to=BYTES/S from=BYTES/S | DEVICE auto", Short: "fix the PCIe traffic, so that rates are known exactly",
@@ -28,7 +28,7 @@ var valueVerbs = []Verb{{
 		if !a.flag("auto") {
 			to, from = a.rate("to"), a.rate("from")
 		}
-		return func(d *driver.Device) error { d.SetTraffic(to, from); return nil }
+		return func(d *driver.Device) error { d.Chip().SetTraffic(to, from); return nil }
 	},
 }, {
 	Name: "set", Usage: "DEVICE FILE TEXT…", Short: "make a file print TEXT instead of its value",

@@ -62,9 +62,9 @@ func New(o Options) *Driver {
 	addrs := addresses(places, o.Host)
 	for i, p := range places {
 		id := chip.Identity{Serial: serial(p, o.Seed)}
-		c := chip.New(p.spec, id, o.Firmware, o.Seed<<8+uint64(i))
-		c.SetLoad(o.Load, d.clock.now())
-		c.Settle(d.clock.now())
+		c := chip.New(p.spec, id, o.Firmware, o.Seed<<8+uint64(i), d.clock.now)
+		c.SetLoad(o.Load)
+		c.Settle()
 		dev := &Device{
 			driver: d, chip: c, addr: addrs[i], board: p.board, slot: i,
 			baseLoad: o.Load, linkGen: p.spec.LinkGen, linkWidth: p.spec.LinkWidth,
@@ -261,7 +261,7 @@ func (d *Driver) SetOpeners(index int, pids []int) {
 // Settle lets all chips look as if their load had lasted for long.
 func (d *Driver) Settle() {
 	for _, dev := range d.Devices() {
-		dev.chip.Settle(d.clock.now())
+		dev.chip.Settle()
 	}
 }
 

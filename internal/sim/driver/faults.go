@@ -105,9 +105,3 @@ func (d *Device) Work(share float64) {
 
 // EndWork is what a program leaves that closed the chip in good order.
 func (d *Device) EndWork() { d.memory.Ended(false) }
-
-// Hang stops the firmware.
-func (d *Device) Hang() { d.chip.Hang(d.driver.clock.now()) }
-
-// Unhang lets hung firmware go on.
-func (d *Device) Unhang() { d.chip.Unhang(d.driver.clock.now()) }

@@ -87,11 +87,10 @@ func (d *Device) word(tag chip.Tag, legacy bool) (uint32, errno) {
 	if d.allOnes(telemetry) {
 		return 0xFFFFFFFF, 0
 	}
-	now := d.driver.clock.now()
 	if legacy {
-		return d.chip.LegacyWord(tag, now), 0
+		return d.chip.LegacyWord(tag), 0
 	}
-	if w, ok := d.chip.Word(tag, now); ok {
+	if w, ok := d.chip.Word(tag); ok {
 		return w, 0
 	}
 	v := d.driver.Version()
@@ -170,7 +169,7 @@ func (d *Device) perfCounters() *tree.Dir {
 			dir.Add(name, d.file(name, counter, func() (string, errno) {
 				n := uint32(0xFFFFFFFF)
 				if !d.allOnes(counter) {
-					n = d.chip.Count(chip.Counter(c), noc, d.driver.clock.now())
+					n = d.chip.Count(chip.Counter(c), noc)
 				}
 				return strconv.FormatUint(uint64(n), 10), 0
 			}))

@@ -55,7 +55,7 @@ func (d *Device) Plug(index, hwmon int, late time.Duration) error {
 		return fmt.Errorf("hwmon%d is the host's own", hwmon)
 	}
 	d.driver.nextHwmon = max(d.driver.nextHwmon, hwmon+1)
-	d.chip.Reset(d.driver.clock.now())
+	d.chip.Reset()
 	d.appear()
 	switch {
 	case d.driver.version == (Version{}):

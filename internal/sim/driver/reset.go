@@ -38,13 +38,12 @@ func (d *Device) Reset(execute, between time.Duration, fails bool) error {
 
 // PostReset ends a reset's window.
 func (d *Device) PostReset(fails bool) error {
-	now := d.driver.clock.now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.reset != window {
 		return fmt.Errorf("device %s is not between a reset and its post-reset step", d.BDF())
 	}
-	d.chip.Reset(now)
+	d.chip.Reset()
 	d.dead = fails
 	for _, o := range d.openers {
 		o.stale = true

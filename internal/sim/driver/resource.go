@@ -12,9 +12,7 @@ import (
 
 // newMemory is the chip's memory, as the bus shows it.
 func (d *Device) newMemory() *arc.Chip {
-	return arc.New(d.chip.Spec().Arch, func(tag uint16) (uint32, bool) {
-		return d.chip.Word(chip.Tag(tag), d.driver.clock.now())
-	})
+	return arc.New(d.chip.Spec().Arch, func(tag uint16) (uint32, bool) { return d.chip.Word(chip.Tag(tag)) })
 }
 
 // fill makes a part of what the bus shows out of words of the chip. A chip that is

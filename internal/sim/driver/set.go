@@ -73,30 +73,21 @@ func (d *Device) SetWork(load float64) {
 }
 
 func (d *Device) applyLoad() {
-	d.chip.SetLoad(d.baseLoad+d.workLoad, d.driver.clock.now())
+	d.chip.SetLoad(d.baseLoad + d.workLoad)
 	if d.driver.clock.isFrozen() {
-		d.chip.Settle(d.driver.clock.now())
+		d.chip.Settle()
 	}
-}
-
-// SetAmbient sets the temperature of the air around the chip, in °C.
-func (d *Device) SetAmbient(celsius float64) { d.chip.SetAmbient(celsius, d.driver.clock.now()) }
-
-// SetTraffic fixes the bytes per second over PCIe; negative numbers give them
-// back to the load.
-func (d *Device) SetTraffic(toDevice, fromDevice float64) {
-	d.chip.SetTraffic(toDevice, fromDevice, d.driver.clock.now())
 }
 
 // SetCounter sets a PCIe counter by its file name, or all with "".
 func (d *Device) SetCounter(file string, value uint32) error {
 	if file == "" {
-		d.chip.SetCounters(-1, -1, value, d.driver.clock.now())
+		d.chip.SetCounters(-1, -1, value)
 		return nil
 	}
 	for c, base := range chip.CounterNames {
 		if noc, ok := strings.CutPrefix(file, base); ok && (noc == "0" || noc == "1") {
-			d.chip.SetCounters(chip.Counter(c), int(noc[0]-'0'), value, d.driver.clock.now())
+			d.chip.SetCounters(chip.Counter(c), int(noc[0]-'0'), value)
 			return nil
 		}
 	}
