@@ -24,6 +24,15 @@ func (b Bound) String() string {
 	return fmt.Sprintf("bound(%d)", uint8(b))
 }
 
+// MarshalText is the word, for JSON.
+func (b Bound) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (b *Bound) UnmarshalText(word []byte) error {
+	*b = ParseBound(string(word))
+	return nil
+}
+
 // ParseBound is the inverse of String. A word that is not known is the worst.
 func ParseBound(word string) Bound {
 	for i, w := range boundWords {

@@ -52,9 +52,9 @@ func TestJUnit(t *testing.T) {
 // The bound of a peak survives the way through JSON.
 func TestPoolJSON(t *testing.T) {
 	for bound, want := range map[model.Bound]string{
-		model.Exact:   `{"pool":"dram","peak_bytes":5,"peak_at_s":0,"allocated":{"bytes":0,"blocks":0},"held":{"bytes":0,"blocks":0},"left":{"bytes":0,"blocks":0}}`,
-		model.AtLeast: `{"pool":"dram","peak_bytes":5,"peak_at_s":0,"allocated":{"bytes":0,"blocks":0},"held":{"bytes":0,"blocks":0},"left":{"bytes":0,"blocks":0},"peak_at_least":true}`,
-		model.Unsure:  `{"pool":"dram","peak_bytes":5,"peak_at_s":0,"allocated":{"bytes":0,"blocks":0},"held":{"bytes":0,"blocks":0},"left":{"bytes":0,"blocks":0},"peak_at_least":true,"peak_unsure":true}`,
+		model.Exact:   `{"pool":"dram","peak_bytes":5,"peak_bound":"exact","peak_at_s":0,"allocated":{"bytes":0,"blocks":0},"held":{"bytes":0,"blocks":0},"left":{"bytes":0,"blocks":0}}`,
+		model.AtLeast: `{"pool":"dram","peak_bytes":5,"peak_bound":"at_least","peak_at_s":0,"allocated":{"bytes":0,"blocks":0},"held":{"bytes":0,"blocks":0},"left":{"bytes":0,"blocks":0}}`,
+		model.Unsure:  `{"pool":"dram","peak_bytes":5,"peak_bound":"unsure","peak_at_s":0,"allocated":{"bytes":0,"blocks":0},"held":{"bytes":0,"blocks":0},"left":{"bytes":0,"blocks":0}}`,
 	} {
 		t.Run(fmt.Sprint(bound), func(t *testing.T) {
 			p := Pool{PoolName: "dram", Peak: 5, Bound: bound}

@@ -1,7 +1,6 @@
 package runreport
 
 import (
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -83,7 +82,7 @@ type Pool struct {
 	// Bound of the peak: at least, where several processes or allocators were added
 	// up, or events were lost; unsure, where it is tt-metal's own accounting, which
 	// counts one thread only.
-	Bound    model.Bound `json:"-"` // see MarshalJSON
+	Bound    model.Bound `json:"peak_bound"`
 	PeakAt   float64     `json:"peak_at_s"`
 	Capacity uint64      `json:"capacity_bytes,omitempty"` // of the allocator; 0: not known
 	Total    Amount      `json:"allocated"`                // ever
@@ -116,38 +115,6 @@ func (p *Pool) atLeast(may bool) {
 	if may {
 		p.Bound = max(p.Bound, model.AtLeast)
 	}
-}
-
-// plainPool is a Pool without its methods.
-type plainPool Pool
-
-// boundPool is a Pool in JSON, where its bound is two fields.
-type boundPool struct {
-	*plainPool
-	AtLeast bool `json:"peak_at_least,omitempty"`
-	Unsure  bool `json:"peak_unsure,omitempty"`
-}
-
-// MarshalJSON writes the bound as peak_at_least and peak_unsure.
-func (p Pool) MarshalJSON() ([]byte, error) {
-	return json.Marshal(boundPool{(*plainPool)(&p), p.Bound != model.Exact, p.Bound == model.Unsure})
-}
-
-// UnmarshalJSON reads what MarshalJSON wrote.
-func (p *Pool) UnmarshalJSON(b []byte) error {
-	x := boundPool{plainPool: (*plainPool)(p)}
-	if err := json.Unmarshal(b, &x); err != nil {
-		return err
-	}
-	switch {
-	case x.Unsure:
-		p.Bound = model.Unsure
-	case x.AtLeast:
-		p.Bound = model.AtLeast
-	default:
-		p.Bound = model.Exact
-	}
-	return nil
 }
 
 // Amount is memory in blocks.

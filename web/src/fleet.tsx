@@ -4,7 +4,8 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "./api";
 import { Choice, Empty, health, Panel } from "./parts";
 import { HostLinks, HostLinksPanel } from "./hostlinks";
-import { head, markOf, moment, title, value } from "./figures";
+import { head, mark, markOf, moment, title, value } from "./figures";
+import type { Bound } from "./answers";
 import { setQuery, useRoute } from "./route";
 import { state } from "./store";
 import { colour } from "./theme";
@@ -15,11 +16,11 @@ interface Figures {
   devices: number;
   hottest_c: number | null;
   power_w: number | null;
-  power_bound: number;
+  power_bound: Bound;
   busy: number | null;
-  busy_bound: number;
+  busy_bound: Bound;
   dram_used_bytes: number | null;
-  dram_used_bound: number;
+  dram_used_bound: Bound;
   dram_bytes: number | null;
 }
 
@@ -58,10 +59,10 @@ const refresh = 10_000;
 
 // The sums of a host, in words.
 const hottest = (f: Figures): string => value(f.hottest_c, "C");
-const power = (f: Figures): string => (f.power_w !== null && f.power_w >= 10_000 ? markOf(f.power_bound) + value(f.power_w / 1000, "kW", 1) : (f.power_w === null ? "" : markOf(f.power_bound)) + value(f.power_w, "W"));
-const busy = (f: Figures): string => (f.busy === null ? value(null, "") : markOf(f.busy_bound) + value(f.busy * 100, "%"));
+const power = (f: Figures): string => (f.power_w !== null && f.power_w >= 10_000 ? mark(f.power_bound) + value(f.power_w / 1000, "kW", 1) : (f.power_w === null ? "" : mark(f.power_bound)) + value(f.power_w, "W"));
+const busy = (f: Figures): string => (f.busy === null ? value(null, "") : mark(f.busy_bound) + value(f.busy * 100, "%"));
 const gib = (n: number): string => (n / 2 ** 30).toFixed(1);
-const dram = (f: Figures): string => (f.dram_used_bytes === null || f.dram_bytes === null ? value(null, "") : `${markOf(f.dram_used_bound)}${gib(f.dram_used_bytes)}/${gib(f.dram_bytes)} GiB`);
+const dram = (f: Figures): string => (f.dram_used_bytes === null || f.dram_bytes === null ? value(null, "") : `${mark(f.dram_used_bound)}${gib(f.dram_used_bytes)}/${gib(f.dram_bytes)} GiB`);
 
 interface Column {
   name: () => string;

@@ -43,8 +43,7 @@ type Answer struct {
 	Simulated int `json:"simulated,omitempty"`
 }
 
-// Figures are the sums of devices; null: not known. A bound is 0 exact, 1 at least,
-// 2 unsure.
+// Figures are the sums of devices; null: not known.
 type Figures struct {
 	Devices    int         `json:"devices"`
 	Hottest    *float64    `json:"hottest_c"`
