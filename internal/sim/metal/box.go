@@ -52,7 +52,7 @@ func (b *box) enter(args []string) error {
 	case b.container && b.stage == outside:
 		return b.makeContainer(inNamespaces.then(args))
 	case b.container:
-		if err := b.furnish(); err != nil {
+		if err := Furnish(true, b.privateShm); err != nil {
 			return err
 		}
 		if b.pid > 1 {
@@ -75,19 +75,22 @@ func (b *box) makeContainer(args []string) error {
 	return exitOf(cmd.Run())
 }
 
-// furnish mounts what a container runtime would.
-func (b *box) furnish() error {
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+// Furnish mounts what a container runtime would, in a mount namespace that was
+// just made: a /proc of its own pid namespace, a /dev/shm.
+func Furnish(ownProc, ownShm bool) error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("making the mounts private: %w", err)
 	}
-	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
-		return fmt.Errorf("mounting /proc: %w", err)
+	if ownProc { // or the pids in it would be another's
+		if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
+			return fmt.Errorf("mounting a /proc of its own: %w", err)
+		}
 	}
-	if !b.privateShm {
+	if !ownShm {
 		return nil
 	}
 	if err := unix.Mount("shm", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=1777"); err != nil {
-		return fmt.Errorf("mounting /dev/shm: %w", err)
+		return fmt.Errorf("mounting a /dev/shm of its own: %w", err)
 	}
 	return nil
 }

@@ -246,7 +246,7 @@ func TestScriptErrors(t *testing.T) {
 		"open x":                `open: "x" is not a chip id`,
 		"open -1":               `open: "-1" is not a chip id`,
 		"alloc 1 cb 5":          `"cb" is not a pool: use dram, l1, l1_small or trace`,
-		"alloc 1 dram 5X":       `"5X" is not a number of bytes`,
+		"alloc 1 dram 5X":       `"5X" is not a size`,
 		"alloc 1 dram 5 onmain": `alloc: what is "onmain"?`,
 		"frobnicate":            `no command "frobnicate"; commands are:`,
 		"sleep soon":            `"soon"`,

@@ -159,18 +159,24 @@ func (a *arguments) number(what string) uint64 {
 
 func (a *arguments) bytes() uint64 {
 	word := a.word("a number of bytes")
-	if a.err != nil {
-		return 0
+	n, err := ParseBytes(word)
+	if err != nil && a.err == nil {
+		a.err = fmt.Errorf("%s: %w", a.verb, err)
 	}
-	digits, shift := word, 0
-	if i := strings.IndexAny(word, "KMG"); i >= 0 && i == len(word)-1 {
-		digits, shift = word[:i], 10*(1+strings.IndexByte("KMG", word[i]))
+	return n
+}
+
+// ParseBytes reads a size: 4096, 64K, 64M, 2G.
+func ParseBytes(text string) (uint64, error) {
+	digits, shift := text, 0
+	if i := strings.IndexAny(text, "KMG"); i >= 0 && i == len(text)-1 {
+		digits, shift = text[:i], 10*(1+strings.IndexByte("KMG", text[i]))
 	}
 	n, err := strconv.ParseUint(digits, 10, 64)
 	if err != nil || n > 1<<63>>shift {
-		a.err = fmt.Errorf("%s: %q is not a number of bytes", a.verb, word)
+		return 0, fmt.Errorf("%q is not a size such as 4096, 64K, 64M or 2G", text)
 	}
-	return n << shift
+	return n << shift, nil
 }
 
 func (a *arguments) pool() Pool {

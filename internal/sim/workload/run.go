@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/sim/metal"
 )
 
 // Env carries the Spec to a workload's process; its presence is what makes a
@@ -51,7 +53,7 @@ func Run() error {
 // that are open already, and does nothing but hold them.
 func (s Spec) live(ctx context.Context, inherited bool, link link) error {
 	if s.ownMounts() && !inherited {
-		if err := s.furnish(); err != nil {
+		if err := metal.Furnish(s.PIDNS, s.OwnShm); err != nil {
 			return err
 		}
 	}
@@ -177,26 +179,6 @@ func (s Spec) openNode(index int) (*os.File, error) {
 // ownMounts reports whether the workload has a mount namespace of its own, as
 // containers have. Another user may not mount anything in it.
 func (s Spec) ownMounts() bool { return s.OwnShm || s.PIDNS && s.User == 0 }
-
-// furnish mounts what a container has of its own, in the mount namespace that
-// the process was started in.
-func (s Spec) furnish() error {
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
-		return fmt.Errorf("making the mounts private: %w", err)
-	}
-	if s.PIDNS { // or the pids in it would be another's
-		if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
-			return fmt.Errorf("mounting a /proc of its own: %w", err)
-		}
-	}
-	if !s.OwnShm {
-		return nil
-	}
-	if err := unix.Mount("shm", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=1777"); err != nil {
-		return fmt.Errorf("mounting a /dev/shm of its own: %w", err)
-	}
-	return nil
-}
 
 // fork starts a child that holds the same open descriptions.
 func (s Spec) fork(files []*os.File) error {

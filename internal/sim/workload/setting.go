@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ttmon/ttmon/internal/sim/metal"
 )
 
 // The settings of a workload, and of each kind of workload, are the fields of a
@@ -119,19 +121,9 @@ func (s setting) read(text string) (err error) {
 type size uint64
 
 func (s *size) parse(text string) error {
-	digits, shift := text, 0
-	for i, unit := range []string{"K", "M", "G"} {
-		if rest, ok := strings.CutSuffix(digits, unit); ok {
-			digits, shift = rest, 10*(i+1)
-			break
-		}
-	}
-	n, err := strconv.ParseUint(digits, 10, 32)
-	if err != nil {
-		return fmt.Errorf("%q is not a size such as 4096, 64K, 64M or 2G", text)
-	}
-	*s = size(n << shift)
-	return nil
+	n, err := metal.ParseBytes(text)
+	*s = size(n)
+	return err
 }
 
 // words is a text that blanks separate.
