@@ -109,7 +109,11 @@ func start(o Options) (*program, error) {
 		return nil, err
 	}
 	dir := ledgerDir()
-	p.reader = track.NewReader(track.Options{Dir: dir, Run: name, Remove: dir != usualDir || !ttmondReads(o.Host), Events: o.Record != nil})
+	ledgers := track.Options{Dir: dir, Run: name, Remove: true, Events: o.Record != nil}
+	if dir == usualDir && ttmondReads(o.Host) {
+		ledgers.RemoveAfter = ttmondTime
+	}
+	p.reader = track.NewReader(ledgers)
 	p.builder = runreport.NewBuilder(p.started)
 	p.sampler = &sampler{from: o.Host}
 	p.cmd = &exec.Cmd{Path: path, Args: o.Command, Stdin: os.Stdin, Stdout: o.Stdout, Stderr: o.Stderr, Env: os.Environ()}
@@ -180,9 +184,13 @@ func ledgerDir() string {
 // usualDir is where ttmond looks for ledgers.
 const usualDir = "/dev/shm"
 
-// ttmondReads reports whether a ttmond here reads the ledgers of this run after its
-// end, and removes them: ttmon runs has the exact peaks from it, also of a program that
-// exits between two snapshots. One that this process does not see has another /dev/shm.
+// ttmondTime is how long the ledgers of processes that have exited are left to a ttmond,
+// which looks every second. It removes those that are there when the run ends.
+const ttmondTime = 3 * time.Second
+
+// ttmondReads reports whether a ttmond here reads the ledgers of this run: ttmon runs
+// has the exact peaks from it, also of a program that exits between two snapshots. One
+// that this process does not see has another /dev/shm.
 func ttmondReads(o host.Options) bool {
 	h, err := host.Open(o)
 	if err != nil {

@@ -32,6 +32,9 @@ type Options struct {
 	// Remove removes what dead processes of our own user left; with All, what
 	// anybody's did.
 	Remove, All bool
+	// RemoveAfter is how long what a process left stays after it was found: another
+	// reader, of ttmond, has read it by then.
+	RemoveAfter time.Duration
 	// RunTimeout is how long the ledger of a dead process that belongs to a
 	// `ttmon run` is left to that one. Zero: as long as it lives.
 	RunTimeout time.Duration
@@ -342,7 +345,7 @@ func (r *Reader) belongsToRun(f *file) bool {
 // removeFileOf removes the file of a dead process. It tries again at each sweep while
 // the file is there.
 func (r *Reader) removeFileOf(f *file) {
-	if r.opts.Remove && f.seen == r.seq && (r.opts.All || f.uid == os.Geteuid()) {
+	if r.opts.Remove && f.seen == r.seq && r.now.Sub(f.deadAt) >= r.opts.RemoveAfter && (r.opts.All || f.uid == os.Geteuid()) {
 		_ = f.remove() // where we may not, another ttmon will
 	}
 }

@@ -157,6 +157,25 @@ func TestKilledProcessIsToldOnce(t *testing.T) {
 	}
 }
 
+// What a process left stays for other readers as long as it is to, and is removed then.
+func TestRemovedLater(t *testing.T) {
+	d, dir := driver(t)
+	do(t, d, "1", "list 77 0")
+	r := NewReader(Options{Dir: dir, Remove: true, RemoveAfter: time.Hour})
+	defer r.Close()
+	one(t, r)
+	d.Kill()
+	for range 2 {
+		if r.Read(nil); len(ledgersIn(t, dir)) != 1 {
+			t.Fatal("it was removed at once")
+		}
+	}
+	r.opts.RemoveAfter = time.Nanosecond
+	if r.Read(nil); len(ledgersIn(t, dir)) != 0 {
+		t.Error("it was not removed later")
+	}
+}
+
 // A forked child has its parent's memory and none of its device memory; what
 // it allocates itself is its own.
 func TestFork(t *testing.T) {
