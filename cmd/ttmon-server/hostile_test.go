@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -228,10 +230,11 @@ func TestHostileQueries(t *testing.T) {
 }
 
 // attackViewers: clients over TCP without a name, each of which keeps a connection
-// busy: with a stream that it reads, and with calls that cost, or that ttmond answers.
+// busy: with a stream that it reads, ours or one of ttmond, and with calls that cost, or
+// that ttmond answers.
 func attackViewers(p place) error {
 	for k := range 600 {
-		path := []string{"/api/v1/watch", "/api/v1/processes", "/api/v1/said", "/api/v1/topology"}[k%4]
+		path := []string{"/api/v1/watch", "/api/v1/processes", "/api/v1/said", "/api/v1/topology", "/api/v1/allocations", "/api/v1/programs"}[k%6]
 		go func() {
 			for {
 				if r, err := http.Get("http://" + p.http + path); err == nil {
@@ -258,6 +261,13 @@ func TestHostileViewers(t *testing.T) {
 	h := newHost(t)
 	h.simulate("n300,p150a")
 	address := freePort(t)
+	// As it is installed: of root's calls ttmond refuses none.
+	h.credential, h.server = &syscall.Credential{Uid: 60007, Gid: 60007}, filepath.Join(h.dir, "run", "server.sock")
+	for _, dir := range []string{filepath.Dir(h.server), h.state} {
+		if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chown(dir, 60007, 60007)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	i := h.start("--listen", address)
 	h.await("HTTP", func() bool { return strings.Contains(i.log.String(), "serving HTTP") })
 	ticket := tree(t, h.api, "/v1/version") // ttmond answers
