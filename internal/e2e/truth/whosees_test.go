@@ -234,6 +234,11 @@ func (s *stage) hide(others []reader, f func()) {
 				snap, err := r.snapshot()
 				return err == nil && !slices.ContainsFunc(snap.Processes, func(p model.Process) bool { return p.Name.Known() != shown && p.State == model.Running })
 			})
+			// A server has its processes from ttmond, and looks for itself at what to hide of the past.
+			s.until(r.name+" has "+option+" for runs", func() bool {
+				_, runs, err := r.get("/v1/runs", false)
+				return err == nil && (shown || !strings.Contains(runs, `"command":"`))
+			})
 		}
 	}
 	remount("hidepid=2", false)
