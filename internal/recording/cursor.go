@@ -8,16 +8,6 @@ type cursor struct {
 	bad bool
 }
 
-func (r *cursor) byte() byte {
-	if len(r.b) == 0 {
-		r.bad = true
-		return 0
-	}
-	x := r.b[0]
-	r.b = r.b[1:]
-	return x
-}
-
 func (r *cursor) uint() uint64 {
 	v, n := binary.Uvarint(r.b)
 	if n <= 0 {
