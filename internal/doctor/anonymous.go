@@ -41,6 +41,10 @@ func anonymous(s *checks.Subject) *checks.Subject {
 	for i := range snap.Alerts {
 		snap.Alerts[i].Summary = snap.Alerts[i].Name
 	}
+	snap.Exits = slices.Clone(snap.Exits)
+	for i := range snap.Exits {
+		snap.Exits[i].Account = nil // it names the program and its user
+	}
 	snap.Log = slices.Clone(snap.Log)
 	for i := range snap.Log {
 		snap.Log[i].Text = "" // the driver's lines can name programs

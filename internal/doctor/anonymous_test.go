@@ -27,6 +27,7 @@ var said = map[string]string{
 	"PodClaim.Namespace": "left out", "PodClaim.Pod": "left out", "PodClaim.Container": "left out", "PodClaim.Resource": "left out", "PodClaim.Names": "left out",
 	"Telemetry.MemoryFW": "kept", "Telemetry.L2CPU": "kept", "ChipPlace.Name": "kept: L or R",
 	"LogLine.BusID": "kept", "LogLine.Text": "left out", "Failures.ID": "kept: a number of ours", "Failures.Pool": "kept",
+	"Account.Name": "left out", "Peak.Pool": "left out",
 	"Host.Broker": "kept: one of two directories that ttmon knows",
 
 	"Alert.Name": "kept: of a rule", "Alert.Severity": "kept", "Alert.Summary": "replaced", "Alert.BusID": "kept",
