@@ -106,5 +106,5 @@ func schemaOf(t reflect.Type) any {
 
 func (s *Server) openapi(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(openAPI(s.calls))
+	_, _ = w.Write(s.description())
 }

@@ -108,14 +108,17 @@ type Dump struct {
 
 // Server answers API calls.
 type Server struct {
-	opt        Options
-	log        *slog.Logger
-	started    time.Time
-	budgets    budgets
-	calls      []call
-	sessions   sessions
-	topologies topologies
-	viewers    viewers
+	opt     Options
+	log     *slog.Logger
+	started time.Time
+	budgets budgets
+	calls   []call
+	// description is the calls in OpenAPI, made once: it costs milliseconds, and anybody
+	// may ask for it.
+	description func() []byte
+	sessions    sessions
+	topologies  topologies
+	viewers     viewers
 
 	mu       sync.Mutex
 	hiding   Hiding // as of hidingAt
@@ -145,6 +148,7 @@ func New(o Options) *Server {
 	s := &Server{opt: o, log: o.Log, started: time.Now()}
 	s.budgets = s.newBudgets(o.Limits)
 	s.calls = s.offeredCalls()
+	s.description = sync.OnceValue(func() []byte { return openAPI(s.calls) })
 	return s
 }
 
