@@ -152,6 +152,16 @@ func PoolName(p model.Pool) string {
 	return map[model.Pool]string{model.DRAM: "DRAM", model.L1: "L1", model.L1Small: "L1_SMALL", model.Trace: "TRACE", model.CB: "CB", model.Kernel: "kernels"}[p]
 }
 
+// Mean is what the run held of a pool on average. Where a tenth of the run or more is
+// not in it, it says how much is.
+func Mean(r *runs.Run, p runs.Pool) string {
+	figure, took := words.Figure(p.MeanBytes()), r.Took().Seconds()
+	if p.Seconds == 0 || p.Seconds >= 0.9*took {
+		return figure
+	}
+	return figure + " over " + words.Share(p.Seconds/took)
+}
+
 // Job says to whom a run belongs, as words.Job does of a process.
 func Job(r *runs.Run) string {
 	p := model.Process{SystemdUnit: r.Unit, Container: model.Container{ID: r.Container}}

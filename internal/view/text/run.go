@@ -102,7 +102,7 @@ func appendRunMemory(dst []byte, r *runs.Run) []byte {
 			if !ok || p.Peak == 0 && pool != model.DRAM {
 				continue
 			}
-			row := []string{name, runwords.PoolName(pool), words.Figure(p.PeakBytes()), words.Duration(max(p.PeakAt.Sub(r.Start), 0)), words.Figure(p.MeanBytes())}
+			row := []string{name, runwords.PoolName(pool), words.Figure(p.PeakBytes()), words.Duration(max(p.PeakAt.Sub(r.Start), 0)), runwords.Mean(r, p)}
 			if running {
 				row = append(row, words.Figure(model.BoundBytes(p.Held, model.ParseBound(cmp.Or(p.HeldBound, p.PeakBound)))))
 			}

@@ -18,7 +18,7 @@ var (
 	runHeads    = []string{"Run", "When", "Took", "User", "Job", "Dev", "Peak DRAM", "Busy", "Energy", "End", "Command"}
 	runHeadsCSV = "run,host,user,uid,job_kind,job,start,end,seconds,end_kind,exit_code,signal,oom_killed,device,bus_id,board,open_s,shared_s," +
 		"dram_peak_bytes,dram_peak_bound,dram_mean_bytes,l1_peak_bytes,l1_peak_bound,l1_mean_bytes,power_mean_w,power_max_w,energy_j,temperature_max_c,throttled_s," +
-		"pcie_to_device_bytes,pcie_from_device_bytes,left_bytes,command,busy_s,busy_ratio,busy_bound,allocation_failures,no_room\n"
+		"pcie_to_device_bytes,pcie_from_device_bytes,left_bytes,command,busy_s,busy_ratio,busy_bound,allocation_failures,no_room,dram_mean_known_s,l1_mean_known_s\n"
 )
 
 // AppendRuns draws runs as a table, the newest first.
@@ -124,7 +124,11 @@ func AppendRunsCSV(dst []byte, a *runs.Answer) []byte {
 			if r.Failures != nil {
 				failures = strconv.FormatUint(r.Failures.Count, 10)
 			}
-			dst = fmt.Appendf(dst, ",%s,%t\n", failures, r.End.NoRoom)
+			dst = fmt.Appendf(dst, ",%s,%t", failures, r.End.NoRoom)
+			for _, pool := range []model.Pool{model.DRAM, model.L1} {
+				dst = appendKnownCSV(dst, d.Pools[pool.String()])
+			}
+			dst = append(dst, '\n')
 		}
 	}
 	return dst
@@ -147,6 +151,14 @@ func appendPoolCSV(dst []byte, p runs.Pool) []byte {
 		dst = fmt.Appendf(dst, "%.0f", p.Mean)
 	}
 	return append(dst, ',')
+}
+
+// appendKnownCSV says for how many seconds of the run its mean was known.
+func appendKnownCSV(dst []byte, p runs.Pool) []byte {
+	if p.Seconds == 0 {
+		return append(dst, ',')
+	}
+	return fmt.Appendf(dst, ",%.3f", p.Seconds)
 }
 
 func appendStatsCSV(dst []byte, d *runs.Device) []byte {
