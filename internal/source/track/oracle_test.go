@@ -134,10 +134,7 @@ func TestPeaksLeaksAndLines(t *testing.T) {
 				name = release + "/kept"
 			}
 			t.Run(name, func(t *testing.T) {
-				python, err := ttnn.Python(release)
-				if err != nil {
-					t.Fatal(err)
-				}
+				python := ttnn.Interpreter(t, release)
 				dir := t.TempDir()
 				args := []string{filepath.Join(root, "testdata/ttnn/sites.py"), "7", "150"}
 				if keep {
