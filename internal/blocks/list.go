@@ -28,6 +28,9 @@ type Geometry struct {
 	Capacity uint64     `json:"bank_capacity"`  // bytes for buffers in each bank; 0: not known
 	Align    uint64     `json:"alignment"`      // sizes and addresses are multiples of it
 	Smallest uint64     `json:"smallest_block"` // no block is smaller
+	// PerCore says that its allocator has such a list for each core (HYBRID), where
+	// that is known of the process and not by their number.
+	PerCore bool `json:"per_core,omitzero"`
 }
 
 // Origin says since when a list is known.

@@ -139,6 +139,9 @@ func (a *Allocator) PerCore() bool {
 		if l.Pool == model.L1 {
 			n++
 		}
+		if l.PerCore {
+			return true
+		}
 	}
 	return n > 1
 }

@@ -50,7 +50,11 @@ type process struct {
 	// such a child is not known, and nothing is claimed of it.
 	unplaced bool
 	parent   uint32 // that was seen forking it; 0: not seen
-	lost16   uint16
+	// perCore says that it was started with an allocator that keeps L1 per core
+	// (HYBRID). Of a process that ran before it was watched the lists are found one
+	// by one, so the first of them does not show it.
+	perCore bool
+	lost16  uint16
 	// uid is the user for whom its blocks count; -1: not known yet.
 	uid       int
 	charged   int64 // blocks that are counted for it
@@ -140,7 +144,7 @@ func (p *process) reset() {
 	p.providers = map[uint64]uint64{}
 	p.programs, p.Programs = map[uint64]*blocks.Program{}, nil
 	p.Seen = nil
-	p.trouble, p.unplaced = model.Doubt{}, false
+	p.trouble, p.unplaced, p.perCore = model.Doubt{}, false, false
 	p.work, p.numbered = nil, map[uint32]uint64{}
 	p.divided = division{}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
@@ -217,7 +218,16 @@ func (s *Source) watch(m mapping) {
 	if l.onHost {
 		s.remember(l.path)
 	}
-	s.announce(process, s.isLate(m, process, armed), child)
+	s.announce(process, arrival{late: s.isLate(m, process, armed), child: child, perCore: s.keepsL1PerCore(process)})
+}
+
+// keepsL1PerCore reports whether a process was started with tt-metal's HYBRID
+// allocator; false where its environment may not be read, and for a program that
+// chooses it itself.
+func (s *Source) keepsL1PerCore(p *proc.Process) bool {
+	const variable = "TT_METAL_ALLOCATOR_MODE_HYBRID"
+	env, err := s.processes.Environ(p, func(key string) bool { return key == variable })
+	return err == nil && strings.HasPrefix(env[variable], "1")
 }
 
 // openMapped opens the library that a process has mapped, unless its user can
@@ -313,9 +323,16 @@ func (s *Source) isLate(m mapping, p *proc.Process, armed uint64) bool {
 	return m.time == 0 || armed-m.time > uint64(s.o.fresh) || s.mayHaveChip(p)
 }
 
+// arrival is what is known of a process when its library is first watched.
+type arrival struct {
+	late    bool // it may hold what it allocated before
+	child   bool // it is a fork of a process that has the library
+	perCore bool // its allocators keep L1 per core
+}
+
 // announce starts the record of a process, or corrects it: its first event may
 // have come before the record of its mapping.
-func (s *Source) announce(of *proc.Process, late, child bool) {
+func (s *Source) announce(of *proc.Process, as arrival) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, start := s.accounts.process(uint32(of.PID)), of.StartTicks
@@ -327,11 +344,14 @@ func (s *Source) announce(of *proc.Process, late, child bool) {
 		p.nameless = s.nameless.Load()
 	}
 	before := p.Late
-	if p.unplaced && child {
+	if p.unplaced && as.child {
 		s.accounts.disown(p)
 	}
+	if as.perCore && !p.perCore {
+		s.accounts.keepPerCore(p)
+	}
 	p.unplaced = false
-	p.Start, p.Late, p.child = start, p.Late && late, p.child && p.parent != 0 || child
+	p.Start, p.Late, p.child = start, p.Late && as.late, p.child && p.parent != 0 || as.child
 	if before && !p.Late && p.changes > 0 {
 		s.accounts.note(p, changes.Change{Kind: changes.Watched, Time: p.toldAt})
 	}

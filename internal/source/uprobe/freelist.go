@@ -91,6 +91,7 @@ func (b *accounts) addList(p *process, e *event, now int64) {
 	p.numbers.list++
 	l := &list{allocator: a, id: uint32(p.numbers.list), learned: map[uint64]int{}, List: blocks.NewList(blocks.Geometry{
 		Pool: pool, Banks: uint64(x.Banks), Base: x.Base, Capacity: x.Capacity, Align: uint64(x.Alignment), Smallest: uint64(x.Smallest),
+		PerCore: p.perCore && pool == model.L1,
 	}, origin), used: origin == blocks.Late}
 	if e.kind == listFound && p.child {
 		l.disown()
@@ -102,6 +103,18 @@ func (b *accounts) addList(p *process, e *event, now int64) {
 	p.lists[x.List] = l
 	b.noteList(p, l, now)
 	b.checkBlocks(p, now)
+}
+
+// keepPerCore notes that a process keeps L1 per core, also of lists that were found
+// before that was known.
+func (b *accounts) keepPerCore(p *process) {
+	p.perCore = true
+	for _, l := range p.ordered() {
+		if l.Pool == model.L1 && !l.PerCore {
+			l.PerCore = true
+			b.noteList(p, l, p.toldAt)
+		}
+	}
 }
 
 // disown makes a list a forked child's copy: what was in it is its parent's.

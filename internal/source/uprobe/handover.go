@@ -54,6 +54,7 @@ type handedProcess struct {
 	Parent     uint32
 	Lost16     uint16
 	Taught     uint64
+	PerCore    bool `json:"per_core,omitzero"`
 	Trouble    model.Doubt
 	Changes    uint64
 	Numbers    [2]uint64         // of lists and allocators, that were given last
@@ -204,7 +205,7 @@ func (p *process) export() handedProcess {
 	h := handedProcess{
 		Process: &p.Process, Allocators: map[uint64]int{}, Providers: p.providers,
 		Child: p.child, Unplaced: p.unplaced, Parent: p.parent, Lost16: p.lost16, Taught: p.taught, Trouble: p.trouble,
-		Changes: p.changes, Numbers: [2]uint64{p.numbers.list, p.numbers.allocator}, Allocated: map[uint64]uint64{},
+		PerCore: p.perCore, Changes: p.changes, Numbers: [2]uint64{p.numbers.list, p.numbers.allocator}, Allocated: map[uint64]uint64{},
 		Work: p.work, WorkFast: p.workFast, HostFast: p.hostFast, Numbered: p.numbered,
 	}
 	h.Programs = map[uint64]int{}
@@ -230,6 +231,7 @@ func (h *handedProcess) restore() (*process, error) {
 	p.reset()
 	p.Process = *h.Process
 	p.child, p.unplaced, p.parent, p.lost16, p.taught, p.trouble = h.Child, h.Unplaced, h.Parent, h.Lost16, h.Taught, h.Trouble
+	p.perCore = h.PerCore
 	p.changes, p.numbers.list, p.numbers.allocator = h.Changes, h.Numbers[0], h.Numbers[1]
 	if h.Providers != nil {
 		p.providers = h.Providers
