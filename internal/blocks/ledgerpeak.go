@@ -1,11 +1,35 @@
 package blocks
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
+
+// LedgerPlace is where a process holds memory of a pool: on a chip, on a device as a
+// whole (chip 0), or on all of its devices together (model.AllDevices). Chips that are
+// behind no device of this host are on model.NoDevice.
+type LedgerPlace struct {
+	Device int
+	Chip   uint64
+	Pool   model.Pool
+}
+
+// UnknownChip is the chip of lists of which it could not be told. It is on
+// model.NoDevice, and in no figure of a device.
+const UnknownChip = ^uint64(0)
+
+// LedgerPool is what a ledger says of a place: the numbers of its lists, and the most
+// that they held.
+type LedgerPool struct {
+	LedgerPlace
+	Lists []int
+	Peak  LedgerPeak
+}
 
 // LedgerPeak is the most that lists of a pool held, as a ledger has it.
 type LedgerPeak struct {
@@ -15,20 +39,77 @@ type LedgerPeak struct {
 	List  int // that held it; -1: none held anything
 }
 
-// PeakOf is the most that some lists of a pool held on some chips: chips says on how
-// many of them a list is. Of lists that were there one after the other it is that of
-// the one that held most; where two were there at once they may have held more.
-func PeakOf(l *ledgerfile.Ledger, lists []int, chips func(list int) uint64) LedgerPeak {
-	top, peaks := LedgerPeak{List: -1}, 0
-	if l.Lost > 0 {
-		top.Bound = model.AtLeast
+// LedgerPools gathers the lists of a ledger by the places where they are, in order.
+// deviceOf says which device a chip is on. L1 that was given out core by core is left
+// out: no figure of it is known.
+func LedgerPools(l *ledgerfile.Ledger, deviceOf func(chip uint64) int) []LedgerPool {
+	lists, chips := map[LedgerPlace][]int{}, map[LedgerPlace]map[int]uint64{} // lists of a place, and on how many chips of it
+	bound := ledgerBound(l)
+	for i := range l.Lists {
+		list := &l.Lists[i]
+		pool, ok := PoolOf(list.Pool)
+		if list.State == ledgerfile.Unused || !ok || pool == model.L1 && l.Flags&ledgerfile.PerCore != 0 {
+			continue
+		}
+		ids := ChipsOf(l, list)
+		if list.Total.Blocks > 0 && (len(ids) == 0 || list.Inherited || list.Late) { // it may add to what the others held
+			bound = max(bound, model.AtLeast)
+		}
+		add := func(device int, chip uint64) {
+			at := LedgerPlace{device, chip, pool}
+			if chips[at] == nil {
+				chips[at] = map[int]uint64{}
+			}
+			if chips[at][i]++; chips[at][i] == 1 {
+				lists[at] = append(lists[at], i)
+			}
+		}
+		for _, id := range ids {
+			device := deviceOf(id)
+			add(model.AllDevices, 0)
+			add(device, 0)
+			add(device, id)
+		}
+		if len(ids) == 0 {
+			add(model.AllDevices, 0)
+			add(model.NoDevice, UnknownChip)
+		}
 	}
+	var out []LedgerPool
+	for _, at := range slices.SortedFunc(maps.Keys(lists), LedgerPlace.compare) {
+		peak := peakOf(l, lists[at], chips[at])
+		peak.Bound = max(peak.Bound, bound)
+		out = append(out, LedgerPool{at, lists[at], peak})
+	}
+	return out
+}
+
+func (p LedgerPlace) compare(q LedgerPlace) int {
+	return cmp.Or(cmp.Compare(p.Device, q.Device), cmp.Compare(p.Chip, q.Chip), cmp.Compare(p.Pool, q.Pool))
+}
+
+// ledgerBound is what the peaks of a ledger are at best.
+func ledgerBound(l *ledgerfile.Ledger) model.Bound {
+	switch {
+	case l.Unknown > 0: // events contradict each other
+		return model.Unsure
+	case l.Lost > 0 || l.Unmatched > 0 || l.Flags&ledgerfile.Late != 0: // something was allocated before, or elsewhere
+		return model.AtLeast
+	}
+	return model.Exact
+}
+
+// peakOf is the most that some lists of a pool held on so many chips each. Of lists
+// that were there one after the other it is that of the one that held most; where two
+// were there at once they may have held more.
+func peakOf(l *ledgerfile.Ledger, lists []int, chips map[int]uint64) LedgerPeak {
+	top, peaks := LedgerPeak{List: -1}, 0
 	for _, i := range lists {
 		x := &l.Lists[i]
 		if x.Banks == 0 && x.Total.Blocks > 0 {
 			top.Bound = model.AtLeast
 		}
-		n := x.Peak.Bytes * uint64(x.Banks) * chips(i)
+		n := x.Peak.Bytes * uint64(x.Banks) * chips[i]
 		if n == 0 {
 			continue
 		}

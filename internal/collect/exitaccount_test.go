@@ -58,7 +58,7 @@ func TestAccount(t *testing.T) {
 		"lost events":         {lost, map[string]string{"-2 0": "8 at_least", "0 0": "8 at_least", "0 11": "8 at_least"}},
 		"began late":          {late, map[string]string{"-2 0": "8 at_least", "0 0": "8 at_least", "0 11": "8 at_least"}},
 		"contradictions":      {unsure, map[string]string{"-2 0": "8 unsure", "0 0": "8 unsure", "0 11": "8 unsure"}},
-		"on a chip unknown":   {nowhere, map[string]string{"-2 0": "8 at_least", "0 0": "8 at_least", "0 11": "8 at_least"}},
+		"on a chip unknown":   {nowhere, map[string]string{"-2 0": "40 at_least", "0 0": "8 at_least", "0 11": "8 at_least"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := map[string]string{}

@@ -74,6 +74,27 @@ func (s *Snapshot) Device(index int) *Device {
 	return nil
 }
 
+// Chip returns the chip with a unique id and the device that it is on; nil: no device
+// of this host has it.
+func (s *Snapshot) Chip(id uint64) (*Device, *Chip) {
+	for i := range s.Devices {
+		for k := range s.Devices[i].Chips {
+			if x, ok := s.Devices[i].Chips[k].ID.Get(); ok && x == id {
+				return &s.Devices[i], &s.Devices[i].Chips[k]
+			}
+		}
+	}
+	return nil, nil
+}
+
+// DeviceOf returns the kernel index of the device that a chip is on, or NoDevice.
+func (s *Snapshot) DeviceOf(chip uint64) int {
+	if d, _ := s.Chip(chip); d != nil {
+		return d.Index
+	}
+	return NoDevice
+}
+
 // StaleSlot is what a dead process left in an accounting region.
 type StaleSlot struct {
 	Region  string // path of the region, as seen from this host

@@ -96,16 +96,13 @@ func (b *Builder) seconds(t time.Time) float64 {
 	return max(0, t.Sub(b.started).Seconds())
 }
 
-// unknownChip stands for a chip that could not be told.
-const unknownChip = ^uint64(0)
-
 // chipsOf are the chips that a list stands for; one that could not be told is
 // the only one that the process has, or unknown.
 func chipsOf(l *ledgerfile.Ledger, x *ledgerfile.List) []uint64 {
 	if ids := blocks.ChipsOf(l, x); len(ids) > 0 {
 		return ids
 	}
-	return []uint64{unknownChip}
+	return []uint64{blocks.UnknownChip}
 }
 
 // Report sums up a run that ended then. The caller fills in what is known of the
@@ -150,25 +147,17 @@ func (b *Builder) process(e entry) Process {
 		Killed: !e.running && l.Flags&ledgerfile.Ended == 0, Stacks: l.Flags&(ledgerfile.StacksOn|ledgerfile.NativeOn) != 0,
 		Lost: l.Lost, Unsure: l.Unknown > 0 || l.Flags&ledgerfile.Late != 0, PerCoreL1: l.Flags&ledgerfile.PerCore != 0, Chips: []Chip{},
 	}
-	byPool := map[chipPool][]int{}
-	for i := range l.Lists {
-		pool, ok := blocks.PoolOf(l.Lists[i].Pool)
-		if l.Lists[i].State == ledgerfile.Unused || !ok || pool == model.L1 && p.PerCoreL1 {
+	for _, x := range blocks.LedgerPools(l, func(uint64) int { return model.NoDevice }) {
+		if x.Chip == 0 {
 			continue
 		}
-		for _, id := range chipsOf(l, &l.Lists[i]) {
-			key := chipPool{id, pool}
-			byPool[key] = append(byPool[key], i)
-		}
-	}
-	for key, lists := range byPool {
-		pool := b.pool(e, key.pool, lists)
+		pool := b.pool(e, &x)
 		if pool.Total.Blocks == 0 && pool.Failed == 0 {
 			continue
 		}
-		c := chipIn(&p.Chips, key.id)
+		c := chipIn(&p.Chips, x.Chip)
 		for i := range l.Chips {
-			if l.Chips[i].ID == key.id {
+			if l.Chips[i].ID == x.Chip {
 				c.Logical = l.Chips[i].Logical
 			}
 		}
@@ -183,7 +172,7 @@ func chipIn(chips *[]Chip, id uint64) *Chip {
 			return &(*chips)[i]
 		}
 	}
-	*chips = append(*chips, Chip{ID: id, Unknown: id == unknownChip})
+	*chips = append(*chips, Chip{ID: id, Unknown: id == blocks.UnknownChip})
 	return &(*chips)[len(*chips)-1]
 }
 
@@ -195,9 +184,9 @@ func sortChips(chips []Chip) {
 }
 
 // pool sums the lists of a pool on one chip, in one process.
-func (b *Builder) pool(e entry, pool model.Pool, lists []int) Pool {
-	top := blocks.PeakOf(e.ledger, lists, func(int) uint64 { return 1 })
-	out := Pool{Pool: pool, PoolName: pool.String(), Peak: top.Bytes, Bound: top.Bound}
+func (b *Builder) pool(e entry, x *blocks.LedgerPool) Pool {
+	lists, top := x.Lists, x.Peak
+	out := Pool{Pool: x.Pool, PoolName: x.Pool.String(), Peak: top.Bytes, Bound: top.Bound}
 	if top.List >= 0 {
 		out.PeakAt = b.seconds(top.At)
 	}

@@ -178,12 +178,8 @@ func (l *live) pools(s *model.Snapshot, at place) map[string]runs.Pool {
 }
 
 func chipName(s *model.Snapshot, at place) string {
-	if d := s.Device(at.device); d != nil {
-		for i := range d.Chips {
-			if id, ok := d.Chips[i].ID.Get(); ok && id == at.chip {
-				return d.Chips[i].Name
-			}
-		}
+	if _, c := s.Chip(at.chip); c != nil {
+		return c.Name
 	}
 	return ""
 }
