@@ -14,6 +14,7 @@ import (
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/doctor"
+	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/nagios"
 	"github.com/ttmon/ttmon/internal/view/pagejson"
 	"github.com/ttmon/ttmon/internal/view/prom"
@@ -134,7 +135,7 @@ func rowOf(t *testing.T, table string, index int) string {
 
 func agreeText(t *testing.T, s *model.Snapshot, a *assess.Assessment) {
 	for _, width := range []int{80, 200} {
-		table := string(text.AppendTable(nil, s, text.Options{Width: width}))
+		table := string(text.AppendTable(nil, s, text.Options{Options: lines.Options{Width: width}}))
 		for i := range s.Devices {
 			d := &s.Devices[i]
 			if row := rowOf(t, table, d.Index); !strings.Contains(row, " "+words.State(a, d)+" ") {
@@ -172,7 +173,7 @@ func agreeText(t *testing.T, s *model.Snapshot, a *assess.Assessment) {
 // digits.
 func agreeDigits(t *testing.T, s *model.Snapshot) {
 	reports := strings.Split(string(text.AppendReport(nil, s, nil, text.Options{})), "\nDevice ")
-	table := string(text.AppendTable(nil, s, text.Options{Width: 200}))
+	table := string(text.AppendTable(nil, s, text.Options{Options: lines.Options{Width: 200}}))
 	top := screen(t, s, 240, 80, "lines")
 	page := pagejson.Of(s)
 	for i := range s.Devices {

@@ -12,6 +12,7 @@ import (
 	"github.com/ttmon/ttmon/internal/fleet/sums"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/event"
+	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/pagejson"
 	"github.com/ttmon/ttmon/internal/view/prom"
 	"github.com/ttmon/ttmon/internal/view/text"
@@ -55,7 +56,7 @@ func agreeOrder(t *testing.T, s *model.Snapshot, a *assess.Assessment) {
 	if !slices.Equal(page, want) {
 		t.Errorf("the page lists %q, want %q", page, want)
 	}
-	table := string(text.AppendTable(nil, s, text.Options{Width: 200}))
+	table := string(text.AppendTable(nil, s, text.Options{Options: lines.Options{Width: 200}}))
 	at := 0
 	for i, line := range words.TroubleLines(words.Troubles(s), 199) {
 		next := strings.Index(table[at:], line)
@@ -95,7 +96,7 @@ func agreeEvents(t *testing.T, s *model.Snapshot, a *assess.Assessment) {
 
 // agreeProcesses: smi, top and the page say the same of what a process holds.
 func agreeProcesses(t *testing.T, s *model.Snapshot) {
-	table, page := string(text.AppendTable(nil, s, text.Options{Width: 200})), pagejson.Of(s)
+	table, page := string(text.AppendTable(nil, s, text.Options{Options: lines.Options{Width: 200}})), pagejson.Of(s)
 	shown := screen(t, s, 200, 60, "grid")
 	for i := range s.Processes {
 		p := &s.Processes[i]

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/ttmon/ttmon/internal/exit"
-	"github.com/ttmon/ttmon/internal/view/text"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
 )
 
 // Output is where a command prints: the standard output, or a file that the
@@ -78,7 +78,7 @@ func (c *Console) PrintText(b []byte) error {
 		return err
 	}
 	if o.ASCII {
-		b = text.ASCII(b)
+		b = []byte(cells.ASCII(string(b)))
 	}
 	return c.Output("").Write(b)
 }

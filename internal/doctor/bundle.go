@@ -18,6 +18,7 @@ import (
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/selftest/report"
 	checks "github.com/ttmon/ttmon/internal/view/doctor"
+	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/wire"
 )
@@ -63,7 +64,7 @@ func SelftestBundle(name string, from host.Options, r *report.Report) error {
 	public := withoutPaths(r)
 	return bundle(name, s, false,
 		bundled{"selftest.json", append(public.JSON(), '\n')},
-		bundled{"selftest.txt", text.AppendSelftest(nil, public, true, text.Options{Width: 120, Zone: time.UTC})},
+		bundled{"selftest.txt", text.AppendSelftest(nil, public, true, text.Options{Options: lines.Options{Width: 120}, Zone: time.UTC})},
 	)
 }
 
@@ -107,7 +108,7 @@ func bundle(name string, s *checks.Subject, private bool, more ...bundled) error
 	r := checks.Examine(s)
 	files := []bundled{
 		{"README.txt", []byte(bundleReadme + about)},
-		{"doctor.txt", text.AppendDoctor(nil, r, text.Options{Width: 100, Version: r.Version, Zone: time.UTC})},
+		{"doctor.txt", text.AppendDoctor(nil, r, text.Options{Options: lines.Options{Width: 100}, Version: r.Version, Zone: time.UTC})},
 		{"doctor.json", append(JSON(r), '\n')},
 		{"snapshot.json", append(wire.AppendIndented(nil, s.Snapshot), '\n')},
 		{"setup.txt", appendSetup(nil, s.Setup)},

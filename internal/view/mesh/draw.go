@@ -11,53 +11,25 @@ import (
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/mesh"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/lines"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-// Tone is how a part of a drawing is to be seen.
-type Tone int
-
-// The tones.
-const (
-	Plain Tone = iota
-	Faint
-	Good
-	Warn
-	Bad
-)
-
-// Span is text of one tone, Line a row of them.
-type (
-	Span struct {
-		Text string
-		Tone Tone
-	}
-	Line []Span
-)
-
-// String is the line without its tones.
-func (l Line) String() string {
-	var b strings.Builder
-	for _, s := range l {
-		b.WriteString(s.Text)
-	}
-	return b.String()
-}
-
 // Draw draws the mesh in a width: the trays of a Galaxy side by side, other boards
 // a line each; then what is wrong. A mesh without edges has no drawing.
-func Draw(of *mesh.Mesh, width int) []Line {
+func Draw(of *mesh.Mesh, width int) []lines.Line {
 	m := drawing{of}
 	if len(m.Edges) == 0 {
 		return nil
 	}
-	lines := []Line{m.title(width)}
+	list := []lines.Line{m.title(width)}
 	if trays := m.trays(); len(trays) > 0 {
-		lines = append(lines, m.drawTrays(trays, width)...)
+		list = append(list, m.drawTrays(trays, width)...)
 	} else {
-		lines = append(lines, m.drawBoards()...)
+		list = append(list, m.drawBoards()...)
 	}
-	return append(lines, troubles(of)...)
+	return append(list, troubles(of)...)
 }
 
 // drawing is a mesh that is being drawn.
@@ -65,11 +37,11 @@ type drawing struct{ *mesh.Mesh }
 
 // title says how many links are up, and names those that are not, as far as there
 // is room for them.
-func (m drawing) title(width int) Line {
+func (m drawing) title(width int) lines.Line {
 	expected, up := m.Links()
-	tone := Good
+	tone := cells.Good
 	if up < expected {
-		tone = Bad
+		tone = cells.Bad
 	}
 	head := fmt.Sprintf(" Ethernet: %d of %d links up", up, expected)
 	note := ""
@@ -82,9 +54,9 @@ func (m drawing) title(width int) Line {
 	if bad := Broken(m.Mesh); len(bad) > 0 {
 		head += ": " + names(bad, width-words.Width(head)-2)
 	}
-	l := Line{{head, tone}}
+	l := lines.Line{lines.S(head, tone)}
 	if note != "" && words.Width(head+note) <= width {
-		l = append(l, Span{note, Faint})
+		l = append(l, lines.S(note, cells.Faint))
 	}
 	return l
 }
@@ -148,21 +120,21 @@ const (
 	trayWidth = 20 // columns, with the gap in front
 )
 
-func (m drawing) drawTrays(trays []int, width int) (lines []Line) {
+func (m drawing) drawTrays(trays []int, width int) (list []lines.Line) {
 	across := min(max(width/trayWidth, 1), len(trays))
 	for len(trays) > 0 {
 		group := trays[:min(across, len(trays))]
 		trays = trays[len(group):]
-		rows := make([]Line, 4)
+		rows := make([]lines.Line, 4)
 		for _, t := range group {
-			rows[0] = append(rows[0], Span{words.Pad(fmt.Sprintf(" tray %d", t), trayWidth), Faint})
+			rows[0] = append(rows[0], lines.S(words.Pad(fmt.Sprintf(" tray %d", t), trayWidth), cells.Faint))
 			rows[1] = append(rows[1], m.trayRow(t, 1)...)
 			rows[2] = append(rows[2], m.betweenRows(t)...)
 			rows[3] = append(rows[3], m.trayRow(t, 1+perRow)...)
 		}
-		lines = append(lines, rows...)
+		list = append(list, rows...)
 	}
-	return append(lines, m.betweenTrays()...)
+	return append(list, m.betweenTrays()...)
 }
 
 // at is the chip at a place of a tray.
@@ -174,8 +146,8 @@ func (m drawing) at(tray, slot int) (mesh.Chip, bool) {
 	return m.Chips[i], true
 }
 
-func (m drawing) trayRow(tray, first int) (l Line) {
-	l = append(l, Span{" ", Plain})
+func (m drawing) trayRow(tray, first int) (l lines.Line) {
+	l = append(l, lines.S(" ", cells.Text))
 	for slot := first; slot < first+perRow; slot++ {
 		c, ok := m.at(tray, slot)
 		l = append(l, node(c, ok))
@@ -189,19 +161,19 @@ func (m drawing) trayRow(tray, first int) (l Line) {
 }
 
 // node is a chip of a drawing, four columns wide.
-func node(c mesh.Chip, ok bool) Span {
+func node(c mesh.Chip, ok bool) lines.Span {
 	if !ok {
-		return Span{" -- ", Faint}
+		return lines.S(" -- ", cells.Faint)
 	}
-	tone := Plain
+	tone := cells.Text
 	if c.State != model.StateOK {
-		tone = Bad
+		tone = cells.Bad
 	}
-	return Span{fmt.Sprintf("[%2d]", c.Device), tone}
+	return lines.S(fmt.Sprintf("[%2d]", c.Device), tone)
 }
 
-func (m drawing) betweenRows(tray int) (l Line) {
-	l = append(l, Span{" ", Plain})
+func (m drawing) betweenRows(tray int) (l lines.Line) {
+	l = append(l, lines.S(" ", cells.Text))
 	for slot := 1; slot <= perRow; slot++ {
 		upper, ok1 := m.at(tray, slot)
 		lower, ok2 := m.at(tray, slot+perRow)
@@ -209,39 +181,39 @@ func (m drawing) betweenRows(tray int) (l Line) {
 		if slot == perRow {
 			gap = "  "
 		}
-		l = append(l, Span{" ", Plain}, m.mark(upper, lower, ok1 && ok2, "║", "│"), Span{gap, Plain})
+		l = append(l, lines.S(" ", cells.Text), m.mark(upper, lower, ok1 && ok2, "║", "│"), lines.S(gap, cells.Text))
 	}
 	return l
 }
 
 // mark is one column for what is between two chips: all links up, some, none.
-func (m drawing) mark(a, b mesh.Chip, there bool, all, some string) Span {
+func (m drawing) mark(a, b mesh.Chip, there bool, all, some string) lines.Span {
 	if !there {
-		return Span{" ", Plain}
+		return lines.S(" ", cells.Text)
 	}
 	e := m.Edge(a.ChipPlace, b.ChipPlace)
 	if e == nil {
-		return Span{" ", Plain}
+		return lines.S(" ", cells.Text)
 	}
 	return markOf(e, all, some)
 }
 
-func markOf(e *mesh.Edge, all, some string) Span {
+func markOf(e *mesh.Edge, all, some string) lines.Span {
 	_, unknown := e.Up()
 	switch k := assess.LinkKind(e); {
 	case unknown == len(e.Channels):
-		return Span{"·", Faint}
+		return lines.S("·", cells.Faint)
 	case assess.LevelOf(k) == model.Fine:
-		return Span{all, Good}
+		return lines.S(all, cells.Good)
 	case assess.LevelOf(k) == model.Warning:
-		return Span{some, Warn}
+		return lines.S(some, cells.Warn)
 	default:
-		return Span{"✗", Bad}
+		return lines.S("✗", cells.Bad)
 	}
 }
 
 // betweenTrays counts the links that lead from one tray to another.
-func (m drawing) betweenTrays() (lines []Line) {
+func (m drawing) betweenTrays() (list []lines.Line) {
 	type pair [2]int
 	total, up := map[pair]int{}, map[pair]int{}
 	tray := map[int]int{}
@@ -260,30 +232,30 @@ func (m drawing) betweenTrays() (lines []Line) {
 		n, _ := e.Up()
 		total[p], up[p] = total[p]+len(e.Channels), up[p]+n
 	}
-	var l Line
+	var l lines.Line
 	for a := range len(tray) + 1 {
 		for b := a + 1; b <= len(tray); b++ {
 			p := pair{a, b}
 			if total[p] == 0 {
 				continue
 			}
-			tone := Good
+			tone := cells.Good
 			if up[p] < total[p] {
-				tone = Bad
+				tone = cells.Bad
 			}
-			l = append(l, Span{fmt.Sprintf(" trays %d-%d: %d/%d ", a, b, up[p], total[p]), tone})
+			l = append(l, lines.S(fmt.Sprintf(" trays %d-%d: %d/%d ", a, b, up[p], total[p]), tone))
 		}
 	}
 	if len(l) == 0 {
 		return nil
 	}
-	return []Line{l}
+	return []lines.Line{l}
 }
 
 // drawBoards draws a line for each chip that has links: what it is joined to.
-func (m drawing) drawBoards() (lines []Line) {
+func (m drawing) drawBoards() (list []lines.Line) {
 	for _, c := range m.Chips {
-		l := Line{{words.Pad(" ["+words.Place(c.ChipPlace)+"]", 7), Plain}}
+		l := lines.Line{lines.S(words.Pad(" ["+words.Place(c.ChipPlace)+"]", 7), cells.Text)}
 		for i := range m.Edges {
 			e := &m.Edges[i]
 			other := e.B
@@ -304,24 +276,24 @@ func (m drawing) drawBoards() (lines []Line) {
 			if e.Unread {
 				count = fmt.Sprintf(" ?/%d ", len(e.Channels))
 			}
-			l = append(l, Span{" ", Plain}, mark, Span{name, Plain}, Span{count, mark.Tone})
+			l = append(l, lines.S(" ", cells.Text), mark, lines.S(name, cells.Text), lines.S(count, mark.Style))
 		}
 		if len(l) > 1 {
-			lines = append(lines, l)
+			list = append(list, l)
 		}
 	}
-	return lines
+	return list
 }
 
 // troubles says which links are down, and what that cuts off, worst first.
-func troubles(m *mesh.Mesh) (lines []Line) {
+func troubles(m *mesh.Mesh) (list []lines.Line) {
 	if lost := words.CutOff(m); lost != "" {
-		lines = append(lines, Line{{" ✗ " + lost, Bad}})
+		list = append(list, lines.Line{lines.S(" ✗ "+lost, cells.Bad)})
 	}
 	for _, e := range Broken(m) {
-		lines = append(lines, Line{{" ✗ " + words.Edge(e) + ": " + words.EdgeDown(e), markOf(e, "", "").Tone}})
+		list = append(list, lines.Line{lines.S(" ✗ "+words.Edge(e)+": "+words.EdgeDown(e), markOf(e, "", "").Style)})
 	}
-	return append(lines, retrained(m)...)
+	return append(list, retrained(m)...)
 }
 
 // mostRetrained is how many links a drawing names that have trained again: those
@@ -329,21 +301,21 @@ func troubles(m *mesh.Mesh) (lines []Line) {
 const mostRetrained = 3
 
 // retrained names the links that have trained again since the chips' reset.
-func retrained(m *mesh.Mesh) (lines []Line) {
-	var list []*mesh.Edge
+func retrained(m *mesh.Mesh) (list []lines.Line) {
+	var edges []*mesh.Edge
 	count := func(e *mesh.Edge) uint32 { return e.Counts().Retrains.V }
 	for i := range m.Edges {
 		if e := &m.Edges[i]; count(e) > 0 {
-			list = append(list, e)
+			edges = append(edges, e)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b *mesh.Edge) int { return cmp.Compare(count(b), count(a)) })
-	for _, e := range list[:min(len(list), mostRetrained)] {
+	slices.SortStableFunc(edges, func(a, b *mesh.Edge) int { return cmp.Compare(count(b), count(a)) })
+	for _, e := range edges[:min(len(edges), mostRetrained)] {
 		c := e.Counts()
-		lines = append(lines, Line{{" ! " + words.Edge(e) + ": " + words.LinkTrouble(&c), Warn}})
+		list = append(list, lines.Line{lines.S(" ! "+words.Edge(e)+": "+words.LinkTrouble(&c), cells.Warn)})
 	}
-	if more := len(list) - mostRetrained; more > 0 {
-		lines = append(lines, Line{{fmt.Sprintf(" ! and %d more links that have trained again: ttmon topo --links", more), Warn}})
+	if more := len(edges) - mostRetrained; more > 0 {
+		list = append(list, lines.Line{lines.S(fmt.Sprintf(" ! and %d more links that have trained again: ttmon topo --links", more), cells.Warn)})
 	}
-	return lines
+	return list
 }

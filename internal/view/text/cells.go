@@ -4,41 +4,32 @@ import (
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/lines"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-func boardCell(d *model.Device) cell {
+func boardCell(d *model.Device) lines.Cell {
 	if b, ok := d.Board.Get(); ok {
-		return c(words.Escape(b))
+		return lines.C(words.Escape(b))
 	}
-	return c(string(d.Arch))
+	return lines.C(string(d.Arch))
 }
 
-// of is the style of a level.
-func of(l model.Level) style {
-	switch l {
-	case model.Critical:
-		return bad
-	case model.Warning:
-		return warn
-	}
-	return plain
-}
-
-func stateCell(a *assess.Assessment, d *model.Device) cell {
+func stateCell(a *assess.Assessment, d *model.Device) lines.Cell {
 	if l := a.Device(d.Index).Level; l > model.Fine {
-		return c(words.State(a, d), of(l))
+		return lines.C(words.State(a, d), cells.OfNote(l))
 	}
-	return c(words.State(a, d), good)
+	return lines.C(words.State(a, d), cells.Good)
 }
 
 // valueCell is a value of the table of fields, in one of its texts. Where the
 // state already says why there is none, the word is not said again.
-func valueCell(d *model.Device, s *metric.Shown, say func(*metric.Shown) string) cell {
+func valueCell(d *model.Device, s *metric.Shown, say func(*metric.Shown) string) lines.Cell {
 	if !s.Known() {
-		return c(missing(d, s.Status), faint)
+		return lines.C(missing(d, s.Status), cells.Faint)
 	}
-	return c(say(s), believed(d, of(s.Level)))
+	return lines.C(say(s), believed(d, cells.OfNote(s.Level)))
 }
 
 // linkText is a PCIe link, with an arrow where it should be better.
@@ -51,9 +42,9 @@ func linkText(s *metric.Shown) string {
 
 // believed is the style of a value: the last ones of firmware that stopped are
 // not to catch the eye.
-func believed(d *model.Device, st style) style {
+func believed(d *model.Device, st cells.Style) cells.Style {
 	if d.Trouble() {
-		return faint
+		return cells.Faint
 	}
 	return st
 }
@@ -67,25 +58,28 @@ func missing(d *model.Device, s model.Status) string {
 
 // poolCell is what is taken of a pool and of how much, or what its buffers
 // asked for, or the word for why it is not known.
-func poolCell(m *model.Memory, pool model.Pool) cell {
+func poolCell(m *model.Memory, pool model.Pool) lines.Cell {
 	p := &m.Pools[pool]
 	if !p.Used.Known() && !p.Occupied.Known() {
-		return c(words.FigureOr(p.Used, m.Tracking), faint)
+		return lines.C(words.FigureOr(p.Used, m.Tracking), cells.Faint)
 	}
-	return c(words.PoolColumn(pool, p, m.Tracking))
+	return lines.C(words.PoolColumn(pool, p, m.Tracking))
 }
 
 // buffersCell is what buffers asked for in a pool.
-func buffersCell(m *model.Memory, pool model.Pool) cell {
+func buffersCell(m *model.Memory, pool model.Pool) lines.Cell {
 	u := m.Pools[pool].Used
 	if !u.Known() {
-		return c(words.FigureOr(u, m.Tracking), faint)
+		return lines.C(words.FigureOr(u, m.Tracking), cells.Faint)
 	}
-	return c(words.FigureColumn(u))
+	return lines.C(words.FigureColumn(u))
 }
 
 // fullness is the bar of a device's DRAM, if there is one to draw.
-func fullness(m *model.Memory) bar {
+func fullness(m *model.Memory) lines.Cell {
 	ratio, bound, ok := words.Ratio(model.DRAM, &m.Pools[model.DRAM])
-	return bar{ratio, bound, ok}
+	if !ok {
+		return lines.Cell{}
+	}
+	return lines.Cell{Bar: &lines.Bar{Ratio: ratio, Bound: bound}}
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/ttmon/ttmon/internal/history/changed"
 	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/view/lines"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -25,16 +27,17 @@ func AppendChanged(dst []byte, a *changed.Answer, width int) []byte {
 		dst = fmt.Appendf(dst, "None of %d series changed by more than twice its usual variation.\n", a.Series)
 		return appendApart(dst, a, width)
 	}
-	dst = append(dst, "\n  SCORE  DEV  WHAT                              BEFORE          DURING\n"...)
+	t := &lines.Table{Indent: 2, Columns: []lines.Column{{Head: "SCORE", Right: true}, {Head: "DEV", Right: true}, {Head: "WHAT", Most: 32}, {Head: "BEFORE"}, {Head: "DURING"}}}
 	for i := range a.Changes {
 		c := &a.Changes[i]
-		device := "-"
+		device := words.Nothing
 		if c.Device != nil {
 			device = strconv.Itoa(*c.Device)
 		}
 		before, during := ChangedFigures(c)
-		dst = fmt.Appendf(dst, "  %5.0f  %3s  %s  %s  %s\n", c.Score, device, words.Fit(words.Escape(ChangedTitle(c)), 32), words.Pad(before, 14), during)
+		t.Add(words.Whole(c.Score), device, words.Escape(ChangedTitle(c)), before, during)
 	}
+	dst = appendTable(append(dst, '\n'), t)
 	if a.More > 0 {
 		dst = fmt.Appendf(dst, "  … and %d more that changed less\n", a.More)
 	}
@@ -67,17 +70,9 @@ func appendApart(dst []byte, a *changed.Answer, width int) []byte {
 // appendWrapped appends a paragraph in lines of at most width cells, those behind the
 // first indented; 0: in one line.
 func appendWrapped(dst []byte, paragraph string, width int) []byte {
-	lines := []string{paragraph}
-	if width > 0 {
-		lines = words.Wrap(paragraph, max(width-2, 20))
-	}
-	for i, line := range lines {
-		if i > 0 {
-			dst = append(dst, "  "...)
-		}
-		dst = append(append(dst, line...), '\n')
-	}
-	return dst
+	p := lines.Printer{Buf: dst}
+	p.Lines(lines.Hang(nil, paragraph, cells.Text, width, 2)...)
+	return p.Buf
 }
 
 // ChangedNames lists series by device: "device 3: AI Clock, Core Power; host: x".

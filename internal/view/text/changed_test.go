@@ -26,8 +26,8 @@ func TestAppendChanged(t *testing.T) {
 	got := string(AppendChanged(nil, &a, 0))
 	for _, want := range []string{
 		"2026-11-15 03:00:00 to 2026-11-15 03:10:00, compared with the 40 min before\n",
-		"    100    9  throttled                         0               1\n",
-		"     25    9  AI Clock                          1000 MHz        746 MHz  (-25 %)\n",
+		"    100    9  throttled  0         1\n",
+		"     25    9  AI Clock   1000 MHz  746 MHz  (-25 %)\n",
 		"\n12 series became unknown: host: x", " a=b; device 9: AI Clock, Core Power and 9 more\n", "\n1 series became known: device 9: DRAM Used\n", "… and 3 more that changed less", "1204 series compared.\n",
 	} {
 		if !strings.Contains(got, want) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -99,21 +100,21 @@ func CSVField(s string) string {
 // AppendFields appends the help of a query: every field with its unit, meaning
 // and other names.
 func AppendFields[S any](dst []byte, table []metric.Field[S], o Options) []byte {
-	p := &printer{buf: dst, Options: o}
+	p := newPrinter(dst, o)
 	for i := range table {
 		f := &table[i]
 		name := `"` + f.Name + `"`
 		for _, s := range f.Synonyms {
 			name += ` or "` + s.Name + `"`
 		}
-		p.line(name, strong)
+		p.Line(name, cells.Strong)
 		help := f.Help
 		if f.Unit != "" {
 			help += " [" + f.Unit + "]"
 		}
-		for _, l := range words.Wrap(help, max(20, p.layoutWidth()-4)) {
-			p.line("    "+l, plain)
+		for _, l := range words.Wrap(help, max(20, p.LayoutWidth()-4)) {
+			p.Line("    "+l, cells.Text)
 		}
 	}
-	return p.buf
+	return p.Buf
 }

@@ -5,18 +5,20 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/view/doctor"
+	"github.com/ttmon/ttmon/internal/view/lines"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // AppendDoctor appends the report of ttmon doctor: a line per check, and below
 // those that are not well what to do.
 func AppendDoctor(dst []byte, r *doctor.Report, o Options) []byte {
-	p := &printer{buf: dst, Options: o}
-	p.write(" "+words.Escape(r.Host), strong)
-	p.write("   "+verdict(r), levelStyle(r.Status))
-	p.write("   ttmon "+o.Version, faint)
-	p.newline()
-	p.rule("")
+	p := newPrinter(dst, o)
+	p.Write(" "+words.Escape(r.Host), cells.Strong)
+	p.Write("   "+verdict(r), levelStyle(r.Status))
+	p.Write("   ttmon "+o.Version, cells.Faint)
+	p.Newline()
+	p.Rule("")
 	var last doctor.Area
 	for i := range r.Findings {
 		f := &r.Findings[i]
@@ -28,56 +30,40 @@ func AppendDoctor(dst []byte, r *doctor.Report, o Options) []byte {
 		p.finding(f, area)
 	}
 	if r.Simulated {
-		p.newline()
-		p.sentence(words.Simulated, warn)
+		p.Newline()
+		p.Sentence(words.Simulated, cells.Warn)
 	}
-	return p.buf
+	return p.Buf
 }
 
-// Where the columns of the report begin.
-const (
-	doctorArea = 7
-	doctorText = 20
-)
+// doctorText is the column where what the checks say begins.
+const doctorText = 20
 
 func (p *printer) finding(f *doctor.Finding, area string) {
 	word := map[doctor.Level]string{
 		doctor.OK: "ok", doctor.Hint: "hint", doctor.Unknown: "?", doctor.Warning: "warn", doctor.Critical: "BAD",
 	}[f.Level]
-	p.write(fmt.Sprintf(" %-*s", doctorArea-1, word), levelStyle(f.Level))
-	p.write(fmt.Sprintf("%-*s", doctorText-doctorArea, area), plain)
-	p.hanging(f.Text, plain, 0)
+	width := p.Width
+	if width < doctorText+20 {
+		width = 0
+	}
+	label := lines.Line{{Text: " "}, {Text: words.Pad(word, 6), Style: levelStyle(f.Level)}, {Text: words.Pad(area, doctorText-7)}}
+	p.Lines(lines.Hang(label, f.Text, cells.Text, width, 0)...)
 	if f.Do != "" {
-		p.blanks(doctorText)
-		p.hanging("→ "+f.Do, strong, 2)
+		p.Lines(lines.Hang(lines.Plain(words.Pad("", doctorText)), "→ "+f.Do, cells.Strong, width, 2)...)
 	}
 }
 
-// hanging prints prose from column doctorText on, further lines indented a
-// little more.
-func (p *printer) hanging(s string, st style, indent int) {
-	lines := []string{s}
-	if p.Width > doctorText+20 {
-		lines = words.Wrap(s, p.Width-doctorText-indent)
-	}
-	for i, l := range lines {
-		if i > 0 {
-			p.blanks(doctorText + indent)
-		}
-		p.line(l, st)
-	}
-}
-
-func levelStyle(l doctor.Level) style {
+func levelStyle(l doctor.Level) cells.Style {
 	switch l {
 	case doctor.OK:
-		return good
+		return cells.Good
 	case doctor.Warning, doctor.Unknown:
-		return warn
+		return cells.Warn
 	case doctor.Critical:
-		return bad
+		return cells.Bad
 	default:
-		return plain
+		return cells.Text
 	}
 }
 

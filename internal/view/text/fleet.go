@@ -2,12 +2,14 @@ package text
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/fleet/sums"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -32,28 +34,15 @@ func AppendFleet(dst []byte, f sums.Fleet, now time.Time, rows int) []byte {
 			dst = fmt.Appendf(dst, "  links: %s\n", line)
 		}
 	}
-	width := 4
 	shown := f.Hosts[:min(len(f.Hosts), rows)]
-	for i := range shown {
-		width = max(width, words.Width(words.Escape(shown[i].Name)))
-	}
-	width = min(width, 40)
-	dst = fmt.Appendf(dst, "\n  %s  %-33s %7s %9s %7s  %s\n", pad("HOST", width, false), "DEVICES", "HOTTEST", "POWER", "BUSY", "DRAM")
+	t := &lines.Table{Indent: 2, Columns: []lines.Column{
+		{Head: "HOST", Most: 40}, {Head: "DEVICES"}, {Head: "HOTTEST", Right: true}, {Head: "POWER", Right: true}, {Head: "BUSY", Right: true}, {Head: "DRAM"}, {Rest: true},
+	}}
 	for i := range shown {
 		h := &shown[i]
-		dst = fmt.Appendf(dst, "  %s  %s %s %s %s  %s", words.Fit(words.Escape(h.Name), width), words.Pad(cellsOf(h), 33),
-			words.PadLeft(sums.Celsius(h.Temperature), 7), words.PadLeft(h.Watts(), 9), words.PadLeft(sums.BusyText(h.Busy, h.BusyBound), 7), sums.MemoryText(h.Used, h.Size, h.Bound))
-		if h.Level() > model.Fine {
-			dst = append(dst, "  "+stateCounts(h.Chips)...)
-		}
-		if h.Suspect != nil {
-			dst = append(dst, "  likely cause of "+words.Count(h.Suspect.Links, "link")+" down"...)
-		}
-		if h.Alerts > 0 {
-			dst = append(dst, "  "+words.Count(h.Alerts, "alert")...)
-		}
-		dst = append(dst, '\n')
+		t.Add(words.Escape(h.Name), cellsOf(h), sums.Celsius(h.Temperature), h.Watts(), sums.BusyText(h.Busy, h.BusyBound), sums.MemoryText(h.Used, h.Size, h.Bound), hostTrouble(h))
 	}
+	dst = appendTable(append(dst, '\n'), t)
 	if n := len(f.Hosts) - len(shown); n > 0 {
 		dst = fmt.Appendf(dst, "  … and %s more, all better than these\n", words.Count(n, "host"))
 	}
@@ -64,11 +53,11 @@ func AppendFleet(dst []byte, f sums.Fleet, now time.Time, rows int) []byte {
 func AppendFleetHost(dst []byte, h *sums.Host, now time.Time) []byte {
 	dst = fmt.Appendf(dst, "%s  %s  %s  %s  busy %s  DRAM %s\n\n", words.Escape(h.Name), words.Count(h.Chips.Count(), "device"), stateCounts(h.Chips), h.Watts(), sums.BusyText(h.Busy, h.BusyBound),
 		sums.MemoryText(h.Used, h.Size, h.Bound))
-	dst = fmt.Appendf(dst, "  %3s  %-14s %-10s %7s %9s %9s %7s  %s\n", "#", "BOARD", "STATE", "TEMP", "POWER", "AICLK", "BUSY", "DRAM")
+	t := &lines.Table{Indent: 2, Columns: lines.Heads(">#", "BOARD", "STATE", ">TEMP", ">POWER", ">AICLK", ">BUSY", "DRAM")}
 	for _, c := range h.States {
-		dst = fmt.Appendf(dst, "  %3d  %s %-10s %7s %9s %9s %s  %s\n", c.Device, words.Fit(words.Escape(c.Board), 14), words.Kind(c.State), sums.Celsius(c.Temperature), sums.Watts(c.Power), sums.Megahertz(c.Clock),
-			words.PadLeft(sums.BusyText(c.Busy, c.BusyBound), 7), sums.MemoryText(c.Used, c.Size, c.Bound))
+		t.Add(strconv.Itoa(c.Device), words.Escape(c.Board), words.Kind(c.State), sums.Celsius(c.Temperature), sums.Watts(c.Power), sums.Megahertz(c.Clock), sums.BusyText(c.Busy, c.BusyBound), sums.MemoryText(c.Used, c.Size, c.Bound))
 	}
+	dst = appendTable(dst, t)
 	if h.Links != nil && h.Links.Ends > 0 {
 		dst = AppendFleetLinks(append(dst, '\n'), h.Links, now, len(h.Links.Links))
 	}
@@ -85,6 +74,28 @@ func cellsOf(h *sums.Host) string {
 		b.WriteString(words.StateMark(c.State))
 	}
 	return b.String()
+}
+
+// hostTrouble says what is wrong with a host.
+func hostTrouble(h *sums.Host) string {
+	var list []string
+	if h.Level() > model.Fine {
+		list = append(list, stateCounts(h.Chips))
+	}
+	if h.Suspect != nil {
+		list = append(list, "likely cause of "+words.Count(h.Suspect.Links, "link")+" down")
+	}
+	if h.Alerts > 0 {
+		list = append(list, words.Count(h.Alerts, "alert"))
+	}
+	return strings.Join(list, "  ")
+}
+
+// appendTable appends a table that is not cut.
+func appendTable(dst []byte, t *lines.Table) []byte {
+	p := lines.Printer{Buf: dst}
+	p.Table(t)
+	return p.Buf
 }
 
 func stateCounts(chips assess.Tally) string {

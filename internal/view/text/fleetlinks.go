@@ -1,11 +1,11 @@
 package text
 
 import (
-	"bytes"
 	"fmt"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/fleet/sums"
+	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -23,22 +23,12 @@ func AppendFleetLinks(dst []byte, f *sums.HostLinks, now time.Time, rows int) []
 	if len(shown) > 0 {
 		dst = append(dst, '\n')
 	}
-	width := [2]int{}
-	for i := range shown {
-		for k := range width {
-			width[k] = max(width[k], words.Width(words.HostLinkEnd(&shown[i].Ends[k])))
-		}
-	}
-	const state = 13
+	t := &lines.Table{Indent: 2, Columns: []lines.Column{{}, {Right: true}, {Tight: true}, {Tight: true}, {}, {Rest: true}}}
 	for i := range shown {
 		a, b := &shown[i].Ends[0], &shown[i].Ends[1]
-		dst = fmt.Appendf(dst, "  %s  %s ↔ %s  %s", words.Pad(words.HostLinkEnd(a), width[0]), words.PadLeft(words.EndReport(a.Report), state),
-			words.Pad(words.EndReport(b.Report), state), words.Pad(words.HostLinkEnd(b), width[1]))
-		if text := words.LinkVerdict(&f.Verdicts[i]); text != "" {
-			dst = append(dst, "  "+text...)
-		}
-		dst = append(bytes.TrimRight(dst, " "), '\n')
+		t.Add(words.HostLinkEnd(a), words.EndReport(a.Report), "↔", words.EndReport(b.Report), words.HostLinkEnd(b), words.LinkVerdict(&f.Verdicts[i]))
 	}
+	dst = appendTable(dst, t)
 	if n := len(f.Links) - len(shown); n > 0 {
 		dst = fmt.Appendf(dst, "  … and %s more\n", words.Count(n, "link"))
 	}

@@ -1,15 +1,14 @@
 package text
 
 import (
-	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -126,18 +125,16 @@ func turnText(t *apitype.Turn) string {
 }
 
 func appendBudgets(dst []byte, budgets []budget.State) []byte {
-	var out bytes.Buffer
-	t := tabwriter.NewWriter(&out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "budget\tused\tlimit\tper user\trefused\tmost by uid\t")
+	t := &lines.Table{Indent: 2, Columns: lines.Heads(">budget", ">used", ">limit", ">per user", ">refused", ">most by uid")}
 	for _, b := range budgets {
-		most := "-"
+		most := words.Nothing
 		if len(b.Users) > 0 && b.Users[0].Used > 0 {
 			most = strconv.Itoa(b.Users[0].UID)
 		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%s\t\n", words.Escape(b.Name), b.Used, b.All, b.PerUID, b.Refused, most)
+		count := func(n int64) string { return strconv.FormatInt(n, 10) }
+		t.Add(words.Escape(b.Name), count(b.Used), count(b.All), count(b.PerUID), strconv.FormatUint(b.Refused, 10), most)
 	}
-	_ = t.Flush()
-	return append(append(dst, '\n'), out.Bytes()...)
+	return appendTable(append(dst, '\n'), t)
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/runwords"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -109,20 +110,11 @@ func leftBytes(j *runs.JobGroup) (n uint64) {
 
 // appendAligned writes rows with their columns aligned.
 func appendAligned(dst []byte, rows [][]string) []byte {
-	width := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			width[i] = max(width[i], words.Width(cell))
-		}
+	t := lines.Table{Columns: make([]lines.Column, len(rows[0]))}
+	for _, r := range rows {
+		t.Add(r...)
 	}
-	for _, row := range rows {
-		line := ""
-		for i, cell := range row {
-			line += words.Pad(cell, width[i]) + "  "
-		}
-		dst = append(append(dst, strings.TrimRight(line, " ")...), '\n')
-	}
-	return dst
+	return appendTable(dst, &t)
 }
 
 // AppendJobsCSV writes jobs for scripts: a line for each device that a job had.

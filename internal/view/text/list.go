@@ -5,13 +5,14 @@ import (
 
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // AppendList appends one line per device: index, name, and every id by which
 // -i would find it.
 func AppendList(dst []byte, s *model.Snapshot, o Options) []byte {
-	p, a := &printer{buf: dst, Options: o}, assess.Of(s)
+	p, a := newPrinter(dst, o), assess.Of(s)
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		name := string(d.Arch)
@@ -30,7 +31,7 @@ func AppendList(dst []byte, s *model.Snapshot, o Options) []byte {
 		if s.Simulated {
 			line += " simulated"
 		}
-		p.line(line, plain)
+		p.Line(line, cells.Text)
 	}
-	return p.buf
+	return p.Buf
 }

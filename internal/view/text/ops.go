@@ -10,6 +10,8 @@ import (
 
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/lines"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -130,31 +132,31 @@ func (x Ops) compare(a, b Op) int {
 
 // AppendOps appends the operations that chips work on, by the time they take.
 func AppendOps(dst []byte, s *model.Snapshot, x Ops, o Options) []byte {
-	p := &printer{Options: o, buf: dst}
+	p := newPrinter(dst, o)
 	p.opsTitle(s)
 	rows := x.Rows(s)
 	if len(rows) == 0 {
-		p.newline()
-		p.line(" "+x.Nothing(), faint)
+		p.Newline()
+		p.Line(" "+x.Nothing(), cells.Faint)
 		p.unknown(s)
-		return p.buf
+		return p.Buf
 	}
-	g := &grid{ruled: true, columns: []column{
-		{head: "Share", least: 6, right: true},
-		{head: "Operation", least: 24},
-		{head: "Calls/s", least: 7, right: true, rank: 2},
-		{head: "Mean", least: 7, right: true, rank: 3},
-		{head: "Longest", least: 7, right: true, rank: 4},
-		{head: "Dev", least: 3},
-		{head: "Process", least: 12, last: true, rank: 1},
+	g := &lines.Table{Ruled: true, Indent: 1, Columns: []lines.Column{
+		{Head: "Share", Least: 6, Right: true},
+		{Head: "Operation", Least: 24},
+		{Head: "Calls/s", Least: 7, Right: true, Rank: 2},
+		{Head: "Mean", Least: 7, Right: true, Rank: 3},
+		{Head: "Longest", Least: 7, Right: true, Rank: 4},
+		{Head: "Dev", Least: 3},
+		{Head: "Process", Least: 12, Rest: true, Rank: 1},
 	}}
 	for i := range rows {
-		g.rows = append(g.rows, opRow(&rows[i]))
+		g.Rows = append(g.Rows, opRow(&rows[i]))
 	}
-	g.print(p, true)
+	p.Table(g)
 	p.stuck(s)
 	p.unknown(s)
-	return p.buf
+	return p.Buf
 }
 
 // opsTitle is a line with how busy each device is.
@@ -171,7 +173,7 @@ func (p *printer) opsTitle(s *model.Snapshot) {
 	if p.Width > 0 {
 		line = words.Truncate(line, p.Width)
 	}
-	p.line(line, 0)
+	p.Line(line, 0)
 }
 
 // Nothing says that there is nothing to show.
@@ -189,24 +191,24 @@ func (x Ops) Nothing() string {
 func (p *printer) unknown(s *model.Snapshot) {
 	for i := range s.Devices {
 		if d := &s.Devices[i]; !d.Work.Measured() && d.Work.Cause != "" {
-			p.sentence("device "+strconv.Itoa(d.Index)+": busy unknown: "+words.WorkCause(d.Work.Cause), faint)
+			p.Sentence("device "+strconv.Itoa(d.Index)+": busy unknown: "+words.WorkCause(d.Work.Cause), cells.Faint)
 		}
 	}
 }
 
-func opRow(o *Op) row {
+func opRow(o *Op) lines.Row {
 	t := o.Text()
-	var st style
+	var st cells.Style
 	if o.Late {
-		st = faint
+		st = cells.Faint
 	}
-	return row{cells: []cell{c(t.Share), c(t.Name, st), c(t.Rate), c(t.Mean), c(t.Longest), c(t.Device), c(t.Process)}}
+	return lines.Row{Cells: []lines.Cell{lines.C(t.Share), lines.C(t.Name, st), lines.C(t.Rate), lines.C(t.Mean), lines.C(t.Longest), lines.C(t.Device), lines.C(t.Process)}}
 }
 
 // stuck ends the table with the processes that may be stuck.
 func (p *printer) stuck(s *model.Snapshot) {
 	for _, n := range StuckNotes(s) {
-		p.sentence(n.Text, of(n.Level))
+		p.Sentence(n.Text, cells.OfNote(n.Level))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/wire/sample"
 )
@@ -59,7 +60,7 @@ func TestOps(t *testing.T) {
 		{"another process", text.Ops{PID: 7}, 100},
 	} {
 		b.WriteString("-- " + c.name + " --\n")
-		b.Write(text.AppendOps(nil, s, c.which, text.Options{Width: c.width}))
+		b.Write(text.AppendOps(nil, s, c.which, text.Options{Options: lines.Options{Width: c.width}}))
 	}
 	b.WriteString("-- json --\n")
 	b.Write(text.AppendOpsJSON(nil, s, text.Ops{Sort: "calls"}))

@@ -7,6 +7,8 @@ import (
 
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/lines"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -16,8 +18,8 @@ var processColumns = []string{"device", "pid", "user", "job", "time", "busy", "c
 
 // processes makes the grid of processes: one line each, whatever number of
 // devices it uses.
-func processes(s *model.Snapshot, o *Options) *grid {
-	g := &grid{}
+func processes(s *model.Snapshot, o *Options) *lines.Table {
+	g := &lines.Table{Indent: 1}
 	list := byDevice(s)
 	var fields []*metric.Process
 	for _, name := range processColumns {
@@ -25,25 +27,25 @@ func processes(s *model.Snapshot, o *Options) *grid {
 		if !inUse(s, f, list, o) {
 			continue
 		}
-		col := column{head: f.Head, least: f.Width, right: f.Right(), rank: f.Rank, tight: f.Form() == metric.Bytes}
+		col := lines.Column{Head: f.Head, Least: f.Width, Right: f.Right(), Rank: f.Rank, Tight: f.Form() == metric.Bytes}
 		if f.Rank <= 2 { // without these a row means nothing
-			col.rank = 0
+			col.Rank = 0
 		}
 		if f.Width == 0 {
-			col.least, col.last = min(14, o.layoutWidth()/4), true
+			col.Least, col.Rest = min(14, o.LayoutWidth()/4), true
 		}
 		if f.Kind == metric.Text { // as wide as what is in it
-			col.least = min(col.least, words.Width(f.Head))
+			col.Least = min(col.Least, words.Width(f.Head))
 		}
-		g.columns = append(g.columns, col)
+		g.Columns = append(g.Columns, col)
 		fields = append(fields, f)
 	}
 	for _, p := range list {
-		var r row
+		var r lines.Row
 		for _, f := range fields {
-			r.cells = append(r.cells, processCell(f, f.Get(s, p), o))
+			r.Cells = append(r.Cells, processCell(f, f.Get(s, p), o))
 		}
-		g.rows = append(g.rows, r)
+		g.Rows = append(g.Rows, r)
 	}
 	return g
 }
@@ -52,7 +54,7 @@ func processes(s *model.Snapshot, o *Options) *grid {
 // left out where none has it, and where the terminal is not wide.
 func inUse(s *model.Snapshot, f *metric.Process, list []*model.Process, o *Options) bool {
 	switch {
-	case f.Sparse && o.layoutWidth() < wide:
+	case f.Sparse && o.LayoutWidth() < wide:
 		return false
 	case !f.Sparse && f.Rank < 5:
 		return true
@@ -63,21 +65,21 @@ func inUse(s *model.Snapshot, f *metric.Process, list []*model.Process, o *Optio
 	})
 }
 
-func processCell(f *metric.Process, v metric.Value, o *Options) cell {
+func processCell(f *metric.Process, v metric.Value, o *Options) lines.Cell {
 	text := f.Cell(v)
 	switch {
 	case f.Kind == metric.Text && f.Width > 0:
 		text = words.Truncate(text, widest(f, o))
 	case !v.Known():
-		return c(text, faint)
+		return lines.C(text, cells.Faint)
 	}
-	return c(text)
+	return lines.C(text)
 }
 
 // widest is the most that a column of texts takes: names and jobs have more room than on
 // a screen that changes, where a column stays where it is.
 func widest(f *metric.Process, o *Options) int {
-	if o.layoutWidth() < wide {
+	if o.LayoutWidth() < wide {
 		return max(f.Width, 12)
 	}
 	return 2 * f.Width

@@ -8,6 +8,7 @@ import (
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -54,10 +55,10 @@ func ParseSection(name string) (Section, bool) {
 // AppendReport appends the long report: everything that is known, one fact a
 // line, and the full reason where something is not. No sections means all.
 func AppendReport(dst []byte, s *model.Snapshot, sections []Section, o Options) []byte {
-	r := &report{printer: printer{buf: dst, Options: o}, snap: s, assessed: assess.Of(s)}
+	r := &report{printer: newPrinter(dst, o), snap: s, assessed: assess.Of(s)}
 	r.board = metric.Show(s, r.assessed)
-	r.line("==============TTMON SMI LOG==============", faint)
-	r.newline()
+	r.Line("==============TTMON SMI LOG==============", cells.Faint)
+	r.Newline()
 	r.fact(0, "Timestamp", s.Time.In(o.zone()).Format("Mon Jan _2 15:04:05 2006"))
 	r.fact(0, "Host", words.Escape(s.Host.Name)+", Linux "+words.Escape(s.Host.Kernel))
 	r.fact(0, "Driver Version", say(s.Host.DriverVersion, words.Escape))
@@ -68,8 +69,8 @@ func AppendReport(dst []byte, s *model.Snapshot, sections []Section, o Options) 
 	r.fact(0, "Attached Devices", strconv.Itoa(len(s.Devices)+s.Others))
 	for i := range s.Devices {
 		d := &s.Devices[i]
-		r.newline()
-		r.line("Device "+d.BusID, strong)
+		r.Newline()
+		r.Line("Device "+d.BusID, cells.Strong)
 		for _, section := range Sections() {
 			if len(sections) == 0 || slices.Contains(sections, section) {
 				r.section(section, d)
@@ -80,11 +81,11 @@ func AppendReport(dst []byte, s *model.Snapshot, sections []Section, o Options) 
 		r.unmatchedChips()
 	}
 	r.notices(s, len(sections) > 0 && !slices.Contains(sections, Memory) && !slices.Contains(sections, PIDs))
-	return r.buf
+	return r.Buf
 }
 
 type report struct {
-	printer
+	*printer
 	snap     *model.Snapshot
 	assessed *assess.Assessment
 	board    metric.Board
@@ -96,13 +97,13 @@ const factColumn = 42
 // fact prints one line: a name and a value, at a depth.
 func (r *report) fact(depth int, name, value string) {
 	name = words.Pad(strings.Repeat("    ", depth)+name, factColumn)
-	r.write(name, plain)
-	r.write(": ", plain)
-	r.line(value, plain)
+	r.Write(name, cells.Text)
+	r.Write(": ", cells.Text)
+	r.Line(value, cells.Text)
 }
 
 func (r *report) title(depth int, name string) {
-	r.line(strings.Repeat("    ", depth)+name, strong)
+	r.Line(strings.Repeat("    ", depth)+name, cells.Strong)
 }
 
 // say formats a reading in full: the value and whether it is nominal, or why it is

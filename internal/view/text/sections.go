@@ -7,6 +7,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -21,7 +22,7 @@ func (r *report) health(d *model.Device) {
 		r.fact(2, "Reason", reason)
 	}
 	if !d.ReadAt.IsZero() {
-		r.fact(2, "Last Read", d.ReadAt.In(r.zone()).Format("2006-01-02 15:04:05.000"))
+		r.fact(2, "Last Read", d.ReadAt.In(r.o.zone()).Format("2006-01-02 15:04:05.000"))
 	}
 	r.fields(2, metric.Health, d)
 }
@@ -37,7 +38,7 @@ func (r *report) firmwareTelemetry(d *model.Device) {
 		r.fact(2, "Source", string(t.Way))
 	}
 	if !t.ReadAt.IsZero() {
-		r.fact(2, "Last Read", t.ReadAt.In(r.zone()).Format("2006-01-02 15:04:05.000"))
+		r.fact(2, "Last Read", t.ReadAt.In(r.o.zone()).Format("2006-01-02 15:04:05.000"))
 	}
 	r.fields(2, metric.Telemetry, d)
 	r.title(2, string(metric.GDDR))
@@ -201,7 +202,7 @@ func (r *report) staleSlot(depth int, g *model.StaleSlot) {
 		}
 	}
 	if !g.Updated.IsZero() {
-		r.fact(depth+1, "Last Written", g.Updated.In(r.zone()).Format("2006-01-02 15:04:05"))
+		r.fact(depth+1, "Last Written", g.Updated.In(r.o.zone()).Format("2006-01-02 15:04:05"))
 	}
 	r.fact(depth+1, "Region Still in Use", yesNo(g.Mapped))
 }
@@ -229,7 +230,7 @@ func (r *report) pids(d *model.Device) {
 		any = true
 	}
 	if !any {
-		r.line("        None", plain)
+		r.Line("        None", cells.Text)
 	}
 }
 
@@ -256,7 +257,7 @@ func (r *report) process(depth int, p *model.Process, u *model.DeviceUse) {
 	r.fact(depth, "Command", words.Command(p))
 	r.fact(depth, "User", say(p.User, words.Escape))
 	if !p.StartTime.IsZero() {
-		r.fact(depth, "Started", p.StartTime.In(r.zone()).Format("2006-01-02 15:04:05")+", "+words.Span(r.snap.Time.Sub(p.StartTime).Round(time.Second))+" ago")
+		r.fact(depth, "Started", p.StartTime.In(r.o.zone()).Format("2006-01-02 15:04:05")+", "+words.Span(r.snap.Time.Sub(p.StartTime).Round(time.Second))+" ago")
 	}
 	r.fact(depth, "Belongs to", orNA(job(p)))
 	r.fact(depth, "CPU", say(p.CPU, words.CPU))
@@ -291,7 +292,7 @@ func job(p *model.Process) string {
 func (r *report) unmatchedChips() {
 	for i := range r.snap.Unmatched {
 		c := &r.snap.Unmatched[i]
-		r.newline()
+		r.Newline()
 		if len(c.Candidates) > 0 {
 			r.title(0, "Chip behind one of Several Devices")
 			r.fact(1, "Devices", words.Ranges(c.Candidates))
@@ -304,7 +305,7 @@ func (r *report) unmatchedChips() {
 	}
 	for i := range r.snap.StaleSlots {
 		if g := &r.snap.StaleSlots[i]; g.Device == model.NoDevice {
-			r.newline()
+			r.Newline()
 			r.staleSlot(0, g)
 		}
 	}

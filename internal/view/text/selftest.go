@@ -7,75 +7,60 @@ import (
 	"time"
 
 	selftest "github.com/ttmon/ttmon/internal/selftest/report"
+	"github.com/ttmon/ttmon/internal/view/lines"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // AppendSelftest appends the table of a self-test. Rows of several devices that
 // agree are one line, unless all are wanted.
 func AppendSelftest(dst []byte, r *selftest.Report, all bool, o Options) []byte {
-	p := &printer{buf: dst, Options: o}
-	lines := selftestLines(r, all)
-	wide := [4]int{len("what"), len("ttmon"), len("witness"), len("by")}
-	for _, l := range lines {
-		for i, s := range []string{l.What, l.Ours, l.Witness, l.By} {
-			wide[i] = max(wide[i], words.Width(s))
+	p := newPrinter(dst, o)
+	rows := selftestLines(r, all)
+	t := selftestTable(rows, &o)
+	at := t.Layout(p.LayoutWidth())
+	p.Lines(t.Head(at, cells.Faint))
+	for i := range rows {
+		if i > 0 && rows[i].Part != rows[i-1].Part {
+			p.Newline()
+		}
+		p.Lines(t.Line(at, &t.Rows[i], true))
+		if note := rows[i].Note; note != "" {
+			p.Lines(lines.Hang(lines.Plain("    "), note, cells.Faint, p.LayoutWidth()-2, 0)...)
 		}
 	}
-	limits := [4]int{46, 24, 24, 34}
-	if o.Width > 0 && o.Width < 146 {
-		limits = [4]int{36, 17, 17, o.Width - 36 - 17 - 17 - len("measured") - 9}
-	}
-	if limits[3] < 12 { // who the witness is, --json says
-		limits[3] = 0
-		limits[0] = max(20, min(limits[0], o.Width-17-17-len("measured")-8))
-	}
-	for i, limit := range limits {
-		wide[i] = min(wide[i], limit)
-	}
-	p.selftestLine(wide, [4]string{"what", "ttmon", "witness", "by"}, faint)
-	p.write("verdict", faint)
-	p.newline()
-	var last selftest.Part
-	for _, l := range lines {
-		if l.Part != last && last != "" {
-			p.newline()
-		}
-		last = l.Part
-		p.selftestLine(wide, [4]string{l.What, l.Ours, l.Witness, l.By}, plain)
-		p.write(string(l.Verdict), verdictStyle(l.Verdict))
-		p.newline()
-		if l.Note != "" {
-			for _, text := range words.Wrap(l.Note, max(20, p.layoutWidth()-6)) {
-				p.write("    "+text, faint)
-				p.newline()
-			}
-		}
-	}
-	p.newline()
+	p.Newline()
 	p.selftestSum(r)
-	return p.buf
+	return p.Buf
 }
 
-func (p *printer) selftestLine(wide [4]int, cells [4]string, st style) {
-	p.blanks(1)
-	for i, s := range cells {
-		if wide[i] == 0 {
-			continue
-		}
-		p.write(pad(words.Truncate(words.Escape(s), wide[i]), wide[i], false)+"  ", st)
+// selftestTable has a row for each comparison. Where it is narrow, who the witness is
+// gives way: --json says it.
+func selftestTable(rows []selftest.Row, o *Options) *lines.Table {
+	what, value := 46, 24
+	if o.Width > 0 && o.Width < 146 {
+		what, value = 36, 17
 	}
+	t := &lines.Table{Indent: 1, Columns: []lines.Column{{Head: "what", Least: 20, Most: what}, {Head: "ttmon", Most: value}, {Head: "witness", Most: value}, {Head: "by", Most: 34, Rank: 1}, {Head: "verdict"}}}
+	for i := range rows {
+		r := &rows[i]
+		t.Add(words.Escape(r.What), words.Escape(r.Ours), words.Escape(r.Witness), words.Escape(r.By))
+		last := &t.Rows[i]
+		last.Cells = append(last.Cells, lines.C(string(r.Verdict), verdictStyle(r.Verdict)))
+	}
+	return t
 }
 
-func verdictStyle(v selftest.Verdict) style {
+func verdictStyle(v selftest.Verdict) cells.Style {
 	switch v {
 	case selftest.Right:
-		return good
+		return cells.Good
 	case selftest.Wrong:
-		return bad
+		return cells.Bad
 	case selftest.Bounded, selftest.Failed:
-		return warn
+		return cells.Warn
 	default:
-		return faint
+		return cells.Faint
 	}
 }
 
@@ -125,9 +110,9 @@ func several(sofar, next string) string {
 }
 
 func (p *printer) selftestSum(r *selftest.Report) {
-	st := good
+	st := cells.Good
 	if r.Count(selftest.Wrong) > 0 {
-		st = bad
+		st = cells.Bad
 	}
 	var parts []string
 	for _, v := range []selftest.Verdict{selftest.Right, selftest.Bounded, selftest.Unknown} {
@@ -136,13 +121,13 @@ func (p *printer) selftestSum(r *selftest.Report) {
 	if n := r.Count(selftest.Failed); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d %s", n, selftest.Failed))
 	}
-	p.write(" "+strings.Join(parts, ", ")+", ", plain)
-	p.write(fmt.Sprintf("%d wrong", r.Count(selftest.Wrong)), st)
-	p.write("     "+words.Duration(time.Duration(r.Seconds*float64(time.Second))), faint)
-	p.newline()
-	p.sentence(stageText(r), faint)
+	p.Write(" "+strings.Join(parts, ", ")+", ", cells.Text)
+	p.Write(fmt.Sprintf("%d wrong", r.Count(selftest.Wrong)), st)
+	p.Write("     "+words.Duration(time.Duration(r.Seconds*float64(time.Second))), cells.Faint)
+	p.Newline()
+	p.Sentence(stageText(r), cells.Faint)
 	if r.Simulated {
-		p.sentence(words.Simulated, warn)
+		p.Sentence(words.Simulated, cells.Warn)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	selftest "github.com/ttmon/ttmon/internal/selftest/report"
+	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -20,7 +21,7 @@ func TestSelftestWidth(t *testing.T) {
 		r.Boards = append(r.Boards, selftest.Board{Name: "p150" + string(rune('a'+i)), Count: 1})
 	}
 	for _, width := range []int{80, 100, 145, 146, 200} {
-		for line := range strings.Lines(string(text.AppendSelftest(nil, r, false, text.Options{Width: width}))) {
+		for line := range strings.Lines(string(text.AppendSelftest(nil, r, false, text.Options{Options: lines.Options{Width: width}}))) {
 			if n := words.Width(strings.TrimRight(line, "\n")); n > width {
 				t.Errorf("%d columns on a terminal of %d: %q", n, width, line)
 			}

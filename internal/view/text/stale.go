@@ -7,25 +7,27 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/lines"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // AppendStale appends a line per dead process: where it left what, how long it has been silent,
 // and whether that can be removed.
 func AppendStale(dst []byte, list []model.Leftover, now time.Time, o Options) []byte {
-	p := &printer{buf: dst, Options: o}
-	if g := staleSlots(list, now, &o); len(g.rows) > 0 {
-		g.print(p, true)
-		p.newline()
+	p := newPrinter(dst, o)
+	if g := staleSlots(list, now, &o); len(g.Rows) > 0 {
+		p.Table(g)
+		p.Newline()
 	}
 	for _, l := range list {
 		if l.Blocked != nil && !l.Denied {
-			p.sentence("it stays: "+words.Escape(l.Region)+": "+words.Doubt(*l.Blocked), warn)
+			p.Sentence("it stays: "+words.Escape(l.Region)+": "+words.Doubt(*l.Blocked), cells.Warn)
 		}
 	}
 	p.unseen(list)
 	p.denied(list)
-	return p.buf
+	return p.Buf
 }
 
 // unseen says whose bytes cannot be judged: their processes may be dead, or
@@ -41,8 +43,8 @@ func (p *printer) unseen(list []model.Leftover) {
 			sum.Add(l.Unseen[i].Bytes.Total())
 			names[i] = words.Escape(strconv.Itoa(l.Unseen[i].PID) + " " + l.Unseen[i].Name)
 		}
-		p.sentence(fmt.Sprintf("not seen: %s of %s in %s: dead, or alive in another container; see it from the host",
-			words.FigureInText(sum.Bytes()), strings.Join(names, ", "), words.Escape(l.Region)), warn)
+		p.Sentence(fmt.Sprintf("not seen: %s of %s in %s: dead, or alive in another container; see it from the host",
+			words.FigureInText(sum.Bytes()), strings.Join(names, ", "), words.Escape(l.Region)), cells.Warn)
 	}
 }
 
@@ -62,55 +64,40 @@ func (p *printer) denied(list []model.Leftover) {
 	}
 	switch {
 	case n == 1:
-		p.sentence(fmt.Sprintf("denied: %s is uid %d's: only that user and root can see whether something is stale in it", words.Escape(first), owner), warn)
+		p.Sentence(fmt.Sprintf("denied: %s is uid %d's: only that user and root can see whether something is stale in it", words.Escape(first), owner), cells.Warn)
 	case n > 1 && alike:
-		p.sentence(fmt.Sprintf("denied: %d regions are uid %d's: only that user and root can see whether something is stale in them", n, owner), warn)
+		p.Sentence(fmt.Sprintf("denied: %d regions are uid %d's: only that user and root can see whether something is stale in them", n, owner), cells.Warn)
 	case n > 1:
-		p.sentence(fmt.Sprintf("denied: %d regions are other users': only they and root can see whether something is stale in them", n), warn)
-	}
-}
-
-// sentence prints a line of prose, wrapped on a terminal.
-func (p *printer) sentence(s string, st style) {
-	lines := []string{s}
-	if p.Width > 0 {
-		lines = words.Wrap(s, p.Width-4)
-	}
-	for i, l := range lines {
-		p.blanks(1)
-		if i > 0 {
-			p.blanks(2)
-		}
-		p.line(l, st)
+		p.Sentence(fmt.Sprintf("denied: %d regions are other users': only they and root can see whether something is stale in them", n), cells.Warn)
 	}
 }
 
 // staleSlots makes the grid. Where there is room every pool with leftovers
 // has a column, else the smaller ones share one.
-func staleSlots(list []model.Leftover, now time.Time, o *Options) *grid {
-	g := &grid{ruled: true, columns: []column{
-		{head: "Dev", least: 3},
-		{head: "PID", least: 7, right: true},
-		{head: "Name", least: 4},
-		{head: "DRAM", least: words.FigureWidth},
-		{head: "L1", least: words.FigureWidth, tight: true},
+func staleSlots(list []model.Leftover, now time.Time, o *Options) *lines.Table {
+	g := &lines.Table{Ruled: true, Indent: 1, Columns: []lines.Column{
+		{Head: "Dev", Least: 3},
+		{Head: "PID", Least: 7, Right: true},
+		{Head: "Name", Least: 4},
+		{Head: "DRAM", Least: words.FigureWidth},
+		{Head: "L1", Least: words.FigureWidth, Tight: true},
 	}}
 	small := []model.Pool{model.L1Small, model.Trace, model.CB, model.Kernel}
-	apart := o.layoutWidth() >= extraWidth
+	apart := o.LayoutWidth() >= extraWidth
 	var columns []model.Pool
 	for _, pool := range small {
 		if apart && left(list, pool) {
 			columns = append(columns, pool)
-			g.columns = append(g.columns, column{head: words.PoolName(pool), least: words.FigureWidth, rank: 2, tight: true})
+			g.Columns = append(g.Columns, lines.Column{Head: words.PoolName(pool), Least: words.FigureWidth, Rank: 2, Tight: true})
 		}
 	}
 	if !apart {
-		g.columns = append(g.columns, column{head: "Other", least: words.FigureWidth, rank: 2, tight: true})
+		g.Columns = append(g.Columns, lines.Column{Head: "Other", Least: words.FigureWidth, Rank: 2, Tight: true})
 	}
-	g.columns = append(g.columns, column{head: "Silent", least: words.DurationWidth, right: true, rank: 1}, column{head: "Region", least: 20, last: true})
+	g.Columns = append(g.Columns, lines.Column{Head: "Silent", Least: words.DurationWidth, Right: true, Rank: 1}, lines.Column{Head: "Region", Least: 20, Rest: true})
 	for _, l := range list {
 		for i := range l.StaleSlots {
-			g.rows = append(g.rows, ghostRow(&l, &l.StaleSlots[i], now, columns, apart, small))
+			g.Rows = append(g.Rows, ghostRow(&l, &l.StaleSlots[i], now, columns, apart, small))
 		}
 	}
 	return g
@@ -128,14 +115,14 @@ func left(list []model.Leftover, pool model.Pool) bool {
 	return false
 }
 
-func ghostRow(l *model.Leftover, gh *model.StaleSlot, now time.Time, columns []model.Pool, apart bool, small []model.Pool) row {
+func ghostRow(l *model.Leftover, gh *model.StaleSlot, now time.Time, columns []model.Pool, apart bool, small []model.Pool) lines.Row {
 	device := words.Nothing
 	if l.Device != model.NoDevice {
 		device = strconv.Itoa(l.Device)
 	}
-	r := row{cells: []cell{c(device), c(strconv.Itoa(gh.PID)), c(words.Escape(gh.Name))}}
+	r := lines.Row{Cells: []lines.Cell{lines.C(device), lines.C(strconv.Itoa(gh.PID)), lines.C(words.Escape(gh.Name))}}
 	for _, pool := range append([]model.Pool{model.DRAM, model.L1}, columns...) {
-		r.cells = append(r.cells, c(words.FigureColumn(gh.Bytes[pool])))
+		r.Cells = append(r.Cells, lines.C(words.FigureColumn(gh.Bytes[pool])))
 	}
 	if !apart {
 		var others model.Sum
@@ -144,12 +131,12 @@ func ghostRow(l *model.Leftover, gh *model.StaleSlot, now time.Time, columns []m
 				others.Add(gh.Bytes[pool])
 			}
 		}
-		r.cells = append(r.cells, c(words.FigureColumn(others.Bytes())))
+		r.Cells = append(r.Cells, lines.C(words.FigureColumn(others.Bytes())))
 	}
 	age := words.Nothing // since it last wrote: when it died is not known
 	if since := now.Sub(gh.Updated); !gh.Updated.IsZero() && since >= 0 {
 		age = words.Duration(since)
 	}
-	r.cells = append(r.cells, c(age), c(words.Escape(strings.TrimPrefix(l.Region, "/dev/shm/"))))
+	r.Cells = append(r.Cells, lines.C(age), lines.C(words.Escape(strings.TrimPrefix(l.Region, "/dev/shm/"))))
 	return r
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -268,7 +269,7 @@ func (st *Stream) headLine(dst []byte, columns []monColumn, text func(monColumn)
 		case i == 0:
 			dst = append(dst, words.PadLeft(text(col), col.width-1)...)
 		default:
-			dst = append(append(dst, ' '), pad(text(col), col.width, !col.left)...)
+			dst = append(append(dst, ' '), col.pad(text(col))...)
 		}
 	}
 	return st.end(dst)
@@ -281,7 +282,7 @@ func (st *Stream) field(dst []byte, col monColumn, s string) []byte {
 		s = words.Truncate(s, col.width)
 	}
 	if st.ASCII {
-		s = ascii(s)
+		s = cells.ASCII(s)
 	}
 	if st.CSV {
 		if begun {
@@ -296,7 +297,7 @@ func (st *Stream) field(dst []byte, col monColumn, s string) []byte {
 		line := dst[bytes.LastIndexByte(dst, '\n')+1:]
 		s = words.Truncate(s, max(minCommand, st.Width-words.Width(string(line))))
 	}
-	return append(dst, pad(s, col.width, !col.left)...)
+	return append(dst, col.pad(s)...)
 }
 
 func (st *Stream) end(dst []byte) []byte {
@@ -304,4 +305,12 @@ func (st *Stream) end(dst []byte) []byte {
 		dst = dst[:n-1]
 	}
 	return append(dst, '\n')
+}
+
+// pad fills a field up to its width, numbers on the left.
+func (c *monColumn) pad(s string) string {
+	if c.left {
+		return words.Pad(s, c.width)
+	}
+	return words.PadLeft(s, c.width)
 }

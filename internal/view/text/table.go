@@ -9,28 +9,30 @@ import (
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/lines"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // AppendTable appends the default screen of ttmon smi: devices, processes, and
 // sentences about what is wrong.
 func AppendTable(dst []byte, s *model.Snapshot, o Options) []byte {
-	p := &printer{buf: dst, Options: o, clip: true}
+	p := newPrinter(dst, o)
+	p.Clip = true
 	p.head(s)
-	p.rule("")
-	devices(s, &o).print(p, true)
-	p.rule("")
+	p.Rule("")
+	p.Table(devices(s, &o))
+	p.Rule("")
 	if len(s.Processes) == 0 {
-		p.line(" "+words.Idle(s), faint)
+		p.Line(" "+words.Idle(s), cells.Faint)
 	} else {
-		g := processes(s, &o)
-		g.print(p, true)
+		p.Table(processes(s, &o))
 		if o.Who {
 			p.who(s)
 		}
 	}
 	p.notices(s, false)
-	return p.buf
+	return p.Buf
 }
 
 // who says whom to ask about each process, as far as more than the user's name is
@@ -43,10 +45,10 @@ func (p *printer) who(s *model.Snapshot) {
 			continue
 		}
 		if first {
-			p.line("", plain)
+			p.Line("", cells.Text)
 			first = false
 		}
-		p.line(words.Truncate(" ask about "+strconv.Itoa(x.PID)+": "+who, p.layoutWidth()), plain)
+		p.Line(words.Truncate(" ask about "+strconv.Itoa(x.PID)+": "+who, p.LayoutWidth()), cells.Text)
 	}
 }
 
@@ -56,20 +58,19 @@ func (p *printer) head(s *model.Snapshot) {
 	if s.Source == model.Daemon {
 		left += "   by ttmond"
 	}
-	when := s.Time.In(p.zone()).Format("2006-01-02 15:04:05")
+	when := s.Time.In(p.o.zone()).Format("2006-01-02 15:04:05")
 	mark := ""
 	if s.Simulated {
 		mark = "   SIMULATED"
 	}
-	room := max(0, p.layoutWidth()-len(when)-len(mark)-2)
-	if p.Version != "" && len(name)+1+len(p.Version)+words.Width(left) <= room { // ttmon version has it, too
-		name += " " + p.Version
+	room := max(0, p.LayoutWidth()-len(when)-len(mark)-2)
+	if p.o.Version != "" && len(name)+1+len(p.o.Version)+words.Width(left) <= room { // ttmon version has it, too
+		name += " " + p.o.Version
 	}
 	left = words.Truncate(name+left, room)
-	p.write(left, strong)
-	p.write(mark, warn)
-	p.blanks(max(2, p.layoutWidth()-words.Width(left)-len(mark)-len(when)))
-	p.line(when, plain)
+	p.Write(left, cells.Strong)
+	p.Write(mark, cells.Warn)
+	p.Line(words.PadLeft(when, max(len(when)+2, p.LayoutWidth()-words.Width(left)-len(mark))), cells.Text)
 	if len(s.Devices) >= 8 {
 		p.flow(summary(s))
 	}
@@ -79,8 +80,8 @@ func (p *printer) head(s *model.Snapshot) {
 func (p *printer) flow(parts []string) {
 	line := ""
 	for _, part := range parts {
-		if line != "" && words.Width(line)+3+words.Width(part) > p.layoutWidth() {
-			p.line(line, plain)
+		if line != "" && words.Width(line)+3+words.Width(part) > p.LayoutWidth() {
+			p.Line(line, cells.Text)
 			line = ""
 		}
 		if line != "" {
@@ -88,7 +89,7 @@ func (p *printer) flow(parts []string) {
 		}
 		line += part
 	}
-	p.line(line, plain)
+	p.Line(line, cells.Text)
 }
 
 // summary is the host in a few words, for hosts with many devices.
@@ -116,11 +117,11 @@ const (
 	wide       = 130
 )
 
-// devices makes the grid of devices. Where all are in trays, the trays' titles name
-// their boards.
-func devices(s *model.Snapshot, o *Options) *grid {
+// devices makes the table of devices, with a row below each for its chips where it has
+// several. Where all are in trays, the trays' titles name their boards.
+func devices(s *model.Snapshot, o *Options) *lines.Table {
 	allTrays := len(s.Devices) > 0 && !slices.ContainsFunc(s.Devices, func(d model.Device) bool { return d.Tray == 0 })
-	t := &deviceTable{grid: &grid{ruled: true}, devices: s.Devices, o: o, judged: assess.Of(s)}
+	t := &deviceTable{Table: &lines.Table{Ruled: true, Indent: 1}, devices: s.Devices, o: o, judged: assess.Of(s)}
 	t.board = metric.Show(s, t.judged)
 	t.choose(!allTrays)
 	for i := range s.Devices {
@@ -128,44 +129,64 @@ func devices(s *model.Snapshot, o *Options) *grid {
 		if d.Tray > 0 && (i == 0 || s.Devices[i-1].Tray != d.Tray) {
 			title := fmt.Sprintf("tray %d", d.Tray)
 			if allTrays {
-				title += " · " + boardCell(d).text
+				title += " · " + boardCell(d).Text
 			}
-			t.rows = append(t.rows, row{title: title})
+			t.Rows = append(t.Rows, lines.Row{Title: title})
 		}
-		r := row{bar: fullness(&d.Memory)}
-		for _, f := range t.fill {
-			r.cells = append(r.cells, f(d))
+		t.addRow(func(f *fill) lines.Cell { return f.device(d) })
+		for k := range d.Chips {
+			if len(d.Chips) > 1 {
+				t.addRow(func(f *fill) lines.Cell {
+					if f.chip == nil {
+						return lines.Cell{}
+					}
+					return f.chip(d, k)
+				})
+			}
 		}
-		t.rows = append(t.rows, r)
-		t.rows = append(t.rows, chips(d, t.columns)...)
 	}
-	return t.grid
+	return t.Table
 }
 
-// deviceTable is the grid of devices while its columns are chosen.
+// deviceTable is the table of devices while its columns are chosen.
 type deviceTable struct {
-	*grid
-	fill    []func(*model.Device) cell // of each column
+	*lines.Table
+	fill    []fill // of each column
 	devices []model.Device
 	o       *Options
 	judged  *assess.Assessment
 	board   metric.Board
 }
 
-func (t *deviceTable) add(col column, fill func(*model.Device) cell) {
-	t.columns = append(t.columns, col)
-	t.fill = append(t.fill, fill)
+// fill is what stands in a column: of a device and of one of its several chips, of
+// which mostly nothing but the memory is known.
+type fill struct {
+	device func(*model.Device) lines.Cell
+	chip   func(d *model.Device, k int) lines.Cell // nil: nothing
+}
+
+func (t *deviceTable) add(col lines.Column, f fill) {
+	t.Columns = append(t.Columns, col)
+	t.fill = append(t.fill, f)
+}
+
+func (t *deviceTable) addRow(cell func(*fill) lines.Cell) {
+	var r lines.Row
+	for i := range t.fill {
+		r.Cells = append(r.Cells, cell(&t.fill[i]))
+	}
+	t.Rows = append(t.Rows, r)
 }
 
 // field adds a column for a field of the table of metrics: a minimum width, a
 // rank, and which of its texts.
-func (t *deviceTable) field(name string, least, rank int, say func(*metric.Shown) string) *column {
+func (t *deviceTable) field(name string, least, rank int, say func(*metric.Shown) string) *lines.Column {
 	f := metric.Named(name)
-	t.add(column{head: f.Head, least: least, rank: rank, right: f.Kind != metric.Text}, func(d *model.Device) cell {
+	t.add(lines.Column{Head: f.Head, Least: least, Rank: rank, Right: f.Kind != metric.Text}, fill{device: func(d *model.Device) lines.Cell {
 		s := t.board.Value(f, d)
 		return valueCell(d, &s, say)
-	})
-	return &t.columns[len(t.columns)-1]
+	}})
+	return &t.Columns[len(t.Columns)-1]
 }
 
 // some reports whether any device has something.
@@ -181,51 +202,56 @@ func (t *deviceTable) some(has func(*model.Device) bool) bool {
 // choose adds the columns of devices.
 func (t *deviceTable) choose(boards bool) {
 	temperature, clock := (*metric.Shown).Text, (*metric.Shown).Bare
-	if t.o.layoutWidth() >= wide {
+	if t.o.LayoutWidth() >= wide {
 		temperature, clock = (*metric.Shown).Of, (*metric.Shown).Text
 	}
-	t.add(column{head: "#", least: 2, right: true}, func(d *model.Device) cell { return c(strconv.Itoa(d.Index)) })
+	t.add(lines.Column{Head: "#", Least: 2, Right: true}, fill{device: func(d *model.Device) lines.Cell { return lines.C(strconv.Itoa(d.Index)) }})
 	if boards {
-		t.add(column{head: "Board", least: 5}, boardCell)
+		t.add(lines.Column{Head: "Board", Least: 5}, fill{device: boardCell, chip: chipNameCell})
 	}
-	t.add(column{head: "Bus id", least: 12, rank: 45}, func(d *model.Device) cell { return c(d.BusID) })
-	t.add(column{head: "State", least: words.StateWidth}, func(d *model.Device) cell { return stateCell(t.judged, d) })
+	t.add(lines.Column{Head: "Bus id", Least: 12, Rank: 45}, fill{device: func(d *model.Device) lines.Cell { return lines.C(d.BusID) }})
+	t.add(lines.Column{Head: "State", Least: words.StateWidth}, fill{device: func(d *model.Device) lines.Cell { return stateCell(t.judged, d) }})
 	// Their widths are for values that are rare: 100 °C, 100/150 W, ~100 %.
-	t.field("temperature.asic", 6, 3, temperature).tight = true
-	t.field("power.draw", 9, 2, (*metric.Shown).Of).tight = true
-	t.add(column{head: metric.Named("busy").Head, least: 6, rank: 12, right: true, tight: true}, func(d *model.Device) cell {
+	t.field("temperature.asic", 6, 3, temperature).Tight = true
+	t.field("power.draw", 9, 2, (*metric.Shown).Of).Tight = true
+	t.add(lines.Column{Head: metric.Named("busy").Head, Least: 6, Rank: 12, Right: true, Tight: true}, fill{func(d *model.Device) lines.Cell {
 		s := t.board.Value(metric.BusyField(d), d)
 		return valueCell(d, &s, (*metric.Shown).Text)
-	})
+	}, chipBusyCell})
 	t.field("clocks.ai", 5, 55, clock)
-	bars := !t.o.Plain && t.some(func(d *model.Device) bool { return fullness(&d.Memory).ok })
+	bars := !t.o.Plain && t.some(func(d *model.Device) bool { return fullness(&d.Memory).Bar != nil })
 	if bars {
-		t.add(column{bar: true, least: leastBarWidth(t.o), rank: 46}, func(*model.Device) cell { return c("") })
+		t.memory(lines.Column{Bar: true, Least: leastBarWidth(t.o), Rank: 46}, fullness)
 	}
-	t.add(column{head: "DRAM", least: words.FigurePairWidth, tight: bars}, func(d *model.Device) cell { return poolCell(&d.Memory, model.DRAM) })
+	t.memory(lines.Column{Head: "DRAM", Least: words.FigurePairWidth, Tight: bars}, func(m *model.Memory) lines.Cell { return poolCell(m, model.DRAM) })
 	if t.some(func(d *model.Device) bool { return d.Memory.Pools[model.L1].Occupied.Known() }) {
-		t.add(column{head: "L1", least: words.FigurePairWidth, rank: 1, tight: true}, func(d *model.Device) cell { return poolCell(&d.Memory, model.L1) })
+		t.memory(lines.Column{Head: "L1", Least: words.FigurePairWidth, Rank: 1, Tight: true}, func(m *model.Memory) lines.Cell { return poolCell(m, model.L1) })
 	} else { // said once, above them all
-		t.add(column{head: l1Buffers, least: words.FigureWidth, rank: 1, tight: true}, func(d *model.Device) cell { return buffersCell(&d.Memory, model.L1) })
+		t.memory(lines.Column{Head: "L1 " + words.BuffersOnlyShort, Least: words.FigureWidth, Rank: 1, Tight: true}, func(m *model.Memory) lines.Cell { return buffersCell(m, model.L1) })
 	}
 	t.field("pcie.link", 8, 50, linkText) // goes before the bar: a link that is slow is a state
-	if t.o.layoutWidth() >= extraWidth {
+	if t.o.LayoutWidth() >= extraWidth {
 		t.extras()
 	}
 }
 
-// l1Buffers heads the L1 where nothing but what buffers asked for is known.
-const l1Buffers = "L1 " + words.BuffersOnlyShort
+// memory adds a column that devices and their chips have.
+func (t *deviceTable) memory(col lines.Column, cell func(*model.Memory) lines.Cell) {
+	t.add(col, fill{
+		func(d *model.Device) lines.Cell { return cell(&d.Memory) },
+		func(d *model.Device, k int) lines.Cell { return cell(&d.Chips[k].Memory) },
+	})
+}
 
 // leastBarWidth keeps other columns from squeezing the bar.
 func leastBarWidth(o *Options) int {
-	switch w := o.layoutWidth(); {
+	switch w := o.LayoutWidth(); {
 	case w >= extraWidth:
 		return 10
 	case w >= barWidth:
 		return 8
 	}
-	return minBar
+	return lines.MinBar
 }
 
 // extras are the columns that only wide terminals have room for, the most
@@ -249,56 +275,29 @@ func (t *deviceTable) extras() {
 	optional("board.serial", 16, (*metric.Shown).Text)
 }
 
-// chipBusyCell is how busy one of a board's chips is. Where nothing is known of
-// any of them, the board's own row says so once.
-func chipBusyCell(d *model.Device, ch *model.Chip) cell {
-	switch w := &ch.Work; {
-	case w.Busy.Known():
-		return c(words.Busy(w))
-	case w.Cause != "" && (d.Work.Busy.Known() || w.Cause == model.WorkSilent):
-		return c(words.Busy(w), faint)
+// chipNameCell is a chip as a branch of its board.
+func chipNameCell(d *model.Device, k int) lines.Cell {
+	branch := "├ "
+	if k == len(d.Chips)-1 {
+		branch = "└ "
 	}
-	return c("")
+	name := d.Chips[k].Name
+	if name == "" {
+		name = strconv.Itoa(k)
+	}
+	return lines.C(branch + words.Escape(name))
 }
 
-// chips are the lines below a board with several chips: only the memory is
-// known of each.
-func chips(d *model.Device, columns []column) []row {
-	if len(d.Chips) < 2 {
-		return nil
+// chipBusyCell is how busy one of a board's chips is. Where nothing is known of
+// any of them, the board's own row says so once.
+func chipBusyCell(d *model.Device, k int) lines.Cell {
+	switch w := &d.Chips[k].Work; {
+	case w.Busy.Known():
+		return lines.C(words.Busy(w))
+	case w.Cause != "" && (d.Work.Busy.Known() || w.Cause == model.WorkSilent):
+		return lines.C(words.Busy(w), cells.Faint)
 	}
-	var rows []row
-	for i := range d.Chips {
-		ch := &d.Chips[i]
-		branch := "├ "
-		if i == len(d.Chips)-1 {
-			branch = "└ "
-		}
-		name := ch.Name
-		if name == "" {
-			name = strconv.Itoa(i)
-		}
-		r := row{}
-		for _, col := range columns {
-			switch col.head {
-			case "Board":
-				r.cells = append(r.cells, c(branch+words.Escape(name)))
-			case metric.Named("busy").Head:
-				r.cells = append(r.cells, chipBusyCell(d, ch))
-			case "DRAM":
-				r.cells = append(r.cells, poolCell(&ch.Memory, model.DRAM))
-			case "L1":
-				r.cells = append(r.cells, poolCell(&ch.Memory, model.L1))
-			case l1Buffers:
-				r.cells = append(r.cells, buffersCell(&ch.Memory, model.L1))
-			default:
-				r.cells = append(r.cells, c(""))
-			}
-		}
-		r.bar = fullness(&ch.Memory)
-		rows = append(rows, r)
-	}
-	return rows
+	return lines.Cell{}
 }
 
 // maxTroubles is how many rows of trouble the screen ends with: what is wrong
@@ -314,34 +313,23 @@ func (p *printer) notices(s *model.Snapshot, noMemory bool) {
 		notes = slices.DeleteFunc(notes, func(n words.Notice) bool { return n.Code == words.Unmeasured })
 	}
 	if len(troubles)+len(notes) > 0 {
-		p.newline()
+		p.Newline()
 	}
 	more := 0
 	if len(troubles) > maxTroubles+1 {
 		more = len(troubles) - maxTroubles
 	}
 	for i, text := range words.TroubleLines(troubles[:len(troubles)-more], max(p.Width-1, 0)) {
-		p.blanks(1)
-		p.line(text, of(troubles[i].Level))
+		p.Line(" "+text, cells.OfNote(troubles[i].Level))
 	}
 	if more > 0 {
 		rest := words.TroubleSummary(troubles[len(troubles)-more:])
 		if p.Width > 0 {
 			rest = words.Truncate(rest, max(p.Width-len(" and ")-1, 0))
 		}
-		p.line(" and "+rest, of(troubles[len(troubles)-more].Level))
+		p.Line(" and "+rest, cells.OfNote(troubles[len(troubles)-more].Level))
 	}
 	for _, n := range notes {
-		lines := []string{n.String()}
-		if p.Width > 0 {
-			lines = words.Wrap(n.String(), p.Width-4)
-		}
-		for i, l := range lines {
-			p.blanks(1)
-			if i > 0 {
-				p.blanks(2)
-			}
-			p.line(l, of(n.Level))
-		}
+		p.Sentence(n.String(), cells.OfNote(n.Level))
 	}
 }

@@ -9,7 +9,9 @@ import (
 
 	"github.com/ttmon/ttmon/internal/mesh"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/lines"
 	draw "github.com/ttmon/ttmon/internal/view/mesh"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -17,7 +19,7 @@ import (
 // words mean. A matrix that is wider than the terminal is printed in parts, one
 // below the other.
 func AppendTopology(dst []byte, s *model.Snapshot, t *model.Topology, o Options) []byte {
-	p := &printer{buf: dst, Options: o}
+	p := newPrinter(dst, o)
 	cell, affinity := 4, 0
 	for _, row := range t.PCIe {
 		for _, d := range row {
@@ -33,15 +35,15 @@ func AppendTopology(dst []byte, s *model.Snapshot, t *model.Topology, o Options)
 	}
 	for from := 0; from < len(t.Devices); from += fits {
 		if from > 0 {
-			p.newline()
+			p.Newline()
 		}
 		p.matrix(s, t, cell, from, min(from+fits, len(t.Devices)))
 	}
-	p.newline()
+	p.Newline()
 	p.legend(t)
 	p.described(s, t)
 	p.mesh(s, t)
-	return p.buf
+	return p.Buf
 }
 
 const matrixHead = " Dev "
@@ -50,31 +52,31 @@ const matrixHead = " Dev "
 // NUMA nodes.
 func (p *printer) matrix(s *model.Snapshot, t *model.Topology, cell, from, to int) {
 	last := to == len(t.Devices)
-	p.write(matrixHead, faint)
+	p.Write(matrixHead, cells.Faint)
 	for _, index := range t.Devices[from:to] {
-		p.write(fmt.Sprintf(" %*d", cell, index), faint)
+		p.Write(fmt.Sprintf(" %*d", cell, index), cells.Faint)
 	}
 	if last {
-		p.write("  NUMA  CPUs", faint)
+		p.Write("  NUMA  CPUs", cells.Faint)
 	}
-	p.newline()
+	p.Newline()
 	for i, index := range t.Devices {
-		p.write(fmt.Sprintf(" %-4d", index), plain)
+		p.Write(fmt.Sprintf(" %-4d", index), cells.Text)
 		for j := from; j < to; j++ {
-			st := plain
+			st := cells.Text
 			word := string(t.PCIe[i][j])
 			switch n := t.Between(index, t.Devices[j]); {
 			case i == j:
-				st = faint
+				st = cells.Faint
 			case n > 0:
-				word, st = "E"+strconv.Itoa(n), good
+				word, st = "E"+strconv.Itoa(n), cells.Good
 			}
-			p.write(fmt.Sprintf(" %*s", cell, word), st)
+			p.Write(fmt.Sprintf(" %*s", cell, word), st)
 		}
 		if last {
-			p.write(numa(s.Device(index)), plain)
+			p.Write(numa(s.Device(index)), cells.Text)
 		}
-		p.newline()
+		p.Newline()
 	}
 }
 
@@ -86,17 +88,11 @@ func numa(d *model.Device) string {
 func (p *printer) mesh(s *model.Snapshot, t *model.Topology) {
 	m := mesh.Of(s)
 	m.AddUnread(t)
-	lines := draw.Draw(m, p.layoutWidth())
-	if len(lines) > 0 {
-		p.newline()
+	drawn := draw.Draw(m, p.LayoutWidth())
+	if len(drawn) > 0 {
+		p.Newline()
 	}
-	tones := map[draw.Tone]style{draw.Plain: plain, draw.Faint: faint, draw.Good: good, draw.Warn: warn, draw.Bad: bad}
-	for _, l := range lines {
-		for _, span := range l {
-			p.write(span.Text, tones[span.Tone])
-		}
-		p.newline()
-	}
+	p.Lines(drawn...)
 }
 
 // legend says what the words of a matrix mean, of those that are in it.
@@ -112,7 +108,7 @@ func (p *printer) legend(t *model.Topology) {
 		}
 	}
 	if links {
-		p.sentence("E#    # Ethernet links between chips of the two; over PCIe they are as far apart as their NUMA nodes and buses say (--json)", plain)
+		p.Sentence("E#    # Ethernet links between chips of the two; over PCIe they are as far apart as their NUMA nodes and buses say (--json)", cells.Text)
 	}
 	for _, l := range []struct {
 		word model.Distance
@@ -126,7 +122,7 @@ func (p *printer) legend(t *model.Topology) {
 		{model.UnknownLength, "unknown: the kernel does not report the NUMA node"},
 	} {
 		if in[l.word] {
-			p.sentence(fmt.Sprintf("%-5s %s", l.word, l.text), plain)
+			p.Sentence(fmt.Sprintf("%-5s %s", l.word, l.text), cells.Text)
 		}
 	}
 }
@@ -134,14 +130,14 @@ func (p *printer) legend(t *model.Topology) {
 // described says where the Ethernet links come from, or why there are none.
 func (p *printer) described(s *model.Snapshot, t *model.Topology) {
 	if t.Described == "" {
-		p.sentence("Ethernet links are unknown: there is no cluster descriptor of UMD in /tmp; every tt-metal program that opens the boards writes one", warn)
+		p.Sentence("Ethernet links are unknown: there is no cluster descriptor of UMD in /tmp; every tt-metal program that opens the boards writes one", cells.Warn)
 		return
 	}
 	age := ""
 	if d := s.Time.Sub(t.DescribedAt); !t.DescribedAt.IsZero() && d >= 0 {
 		age = ", written " + words.Span(d.Round(time.Second)) + " ago"
 	}
-	p.sentence("Ethernet links as UMD found them ("+words.Escape(t.Described)+age+")"+p.linksNow(s, t), plain)
+	p.Sentence("Ethernet links as UMD found them ("+words.Escape(t.Described)+age+")"+p.linksNow(s, t), cells.Text)
 	inside := 0
 	for _, l := range t.Links {
 		if l.From.Device == l.To.Device {
@@ -160,7 +156,7 @@ func (p *printer) described(s *model.Snapshot, t *model.Topology) {
 		more = append(more, fmt.Sprintf("%d of chips behind none of these devices", t.Unplaced))
 	}
 	if len(more) > 0 {
-		p.sentence("not in the matrix: "+strings.Join(more, ", "), plain)
+		p.Sentence("not in the matrix: "+strings.Join(more, ", "), cells.Text)
 	}
 }
 
@@ -191,28 +187,33 @@ func (p *printer) linksNow(s *model.Snapshot, t *model.Topology) string {
 // AppendLinks appends a line per Ethernet link: its state, and what its ends have
 // counted since the chips' reset.
 func AppendLinks(dst []byte, s *model.Snapshot, t *model.Topology, o Options) []byte {
-	p := &printer{buf: dst, Options: o}
+	p := newPrinter(dst, o)
 	list := mesh.AllLinks(s, t)
-	traffic := slices.ContainsFunc(list, func(l mesh.Link) bool { return l.AToB.Known() || l.BToA.Known() })
 	if len(list) > 0 {
-		head := " From     Ch   To       Ch   State     Retrains    Corrected  Uncorrected"
-		if traffic {
-			head += fmt.Sprintf("  %*s  %*s", words.RateWidth, "From→To", words.RateWidth, "To→From")
-		}
-		p.line(head, faint)
-	}
-	for i := range list {
-		p.link(&list[i], traffic)
-	}
-	if len(list) > 0 {
-		p.newline()
+		p.Table(linkTable(list))
+		p.Newline()
 	}
 	p.described(s, t)
-	return p.buf
+	return p.Buf
 }
 
-// link is the line of one link.
-func (p *printer) link(l *mesh.Link, traffic bool) {
+// linkTable has a row for each link.
+func linkTable(list []mesh.Link) *lines.Table {
+	t := &lines.Table{Indent: 1, Columns: []lines.Column{
+		{Head: "From", Least: 7}, {Head: "Ch", Right: true}, {Head: "To", Least: 7}, {Head: "Ch", Right: true}, {Head: "State"}, {Head: "Retrains", Right: true}, {Head: "Corrected", Least: 12, Right: true}, {Head: "Uncorrected", Right: true},
+	}}
+	traffic := slices.ContainsFunc(list, func(l mesh.Link) bool { return l.AToB.Known() || l.BToA.Known() })
+	if traffic {
+		t.Columns = append(t.Columns, lines.Column{Head: "From→To", Least: words.RateWidth, Right: true}, lines.Column{Head: "To→From", Least: words.RateWidth, Right: true})
+	}
+	t.Columns = append(t.Columns, lines.Column{}, lines.Column{})
+	for i := range list {
+		t.Rows = append(t.Rows, linkRow(&list[i], traffic))
+	}
+	return t
+}
+
+func linkRow(l *mesh.Link, traffic bool) lines.Row {
 	to, far := words.Place(l.To), strconv.Itoa(l.B)
 	if l.Outside {
 		to, far = "outside", ""
@@ -220,32 +221,33 @@ func (p *printer) link(l *mesh.Link, traffic bool) {
 			far = strconv.Itoa(l.Remote.Channel)
 		}
 	}
-	state, st := "not known", faint
+	state := lines.C("not known", cells.Faint)
 	switch {
 	case l.Up.Known() && l.Up.V:
-		state, st = "up", good
+		state = lines.C("up", cells.Good)
 	case l.Up.Known():
-		state, st = "down", bad
+		state = lines.C("down", cells.Bad)
 	}
-	p.write(fmt.Sprintf(" %-7s %3d   %-7s %3s   ", words.Place(l.From), l.A, to, far), plain)
-	p.write(words.Pad(state, 9), st)
-	retrains := plain
+	retrains := lines.C(words.Reading(l.Retrains, digits[uint32]))
 	if words.LinkTrouble(&l.Channel) != "" {
-		retrains = warn
+		retrains.Style = cells.Warn
 	}
-	p.write(fmt.Sprintf(" %8s", words.Reading(l.Retrains, digits[uint32])), retrains)
 	codewords := func(n uint64) string { return words.Mark(l.CodewordBound) + digits(n) }
-	p.write(fmt.Sprintf(" %12s %12s", words.Reading(l.Corrected, codewords), words.Reading(l.Uncorrected, codewords)), plain)
+	r := lines.Row{Cells: []lines.Cell{
+		lines.C(words.Place(l.From)), lines.C(strconv.Itoa(l.A)), lines.C(to), lines.C(far), state, retrains,
+		lines.C(words.Reading(l.Corrected, codewords)), lines.C(words.Reading(l.Uncorrected, codewords)),
+	}}
 	if traffic {
-		p.write(fmt.Sprintf("  %*s  %*s", words.RateWidth, words.Reading(l.AToB, words.Rate), words.RateWidth, words.Reading(l.BToA, words.Rate)), plain)
+		r.Cells = append(r.Cells, lines.C(words.Reading(l.AToB, words.Rate)), lines.C(words.Reading(l.BToA, words.Rate)))
 	}
+	remote, lost := "", ""
 	if l.Remote.Known() {
-		p.write("  chip "+digits(l.Remote.Chip), faint)
+		remote = "chip " + digits(l.Remote.Chip)
 	}
 	if l.LostInReset {
-		p.write("  up before the reset", bad)
+		lost = "up before the reset"
 	}
-	p.newline()
+	return lines.Row{Cells: append(r.Cells, lines.C(remote, cells.Faint), lines.C(lost, cells.Bad))}
 }
 
 func digits[T uint32 | uint64](n T) string { return strconv.FormatUint(uint64(n), 10) }

@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // AppendTTList appends the listing of tt-smi -ls: all chips, then those that
 // can be reset. The number that UMD gives a chip cannot be known from outside.
 func AppendTTList(dst []byte, s *model.Snapshot, o Options) []byte {
-	p := &printer{buf: dst, Options: o}
+	p := newPrinter(dst, o)
 	heads := []string{"UMD Chip ID", "PCI BDF", "PCI Dev ID", "Board Type", "Device Series", "Board Number"}
 	var all, local [][]string
 	for _, c := range ttChips(s) {
@@ -27,11 +28,11 @@ func AppendTTList(dst []byte, s *model.Snapshot, o Options) []byte {
 		}
 	}
 	if s.Simulated {
-		p.line(words.Simulated, warn)
+		p.Line(words.Simulated, cells.Warn)
 	}
 	p.boxed("All available boards on host (UMD):", heads, all)
 	p.boxed("Boards that can be reset (UMD):", heads, local)
-	return p.buf
+	return p.Buf
 }
 
 func series(a model.Arch) string {
@@ -61,16 +62,16 @@ func (p *printer) boxed(title string, heads []string, rows [][]string) {
 		for i, w := range widths {
 			parts[i] = strings.Repeat(fill, w+2)
 		}
-		p.line(left+strings.Join(parts, mid)+right, plain)
+		p.Line(left+strings.Join(parts, mid)+right, cells.Text)
 	}
-	line := func(bar string, cells []string) {
+	line := func(bar string, texts []string) {
 		var b strings.Builder
-		for i, cl := range cells {
+		for i, cl := range texts {
 			b.WriteString(bar + " " + words.Pad(cl, widths[i]) + " ")
 		}
-		p.line(b.String()+bar, plain)
+		p.Line(b.String()+bar, cells.Text)
 	}
-	p.line(strings.Repeat(" ", max(0, (total-words.Width(title))/2))+title, plain)
+	p.Line(strings.Repeat(" ", max(0, (total-words.Width(title))/2))+title, cells.Text)
 	edge("┏", "━", "┳", "┓")
 	line("┃", heads)
 	edge("┡", "━", "╇", "┩")
@@ -83,7 +84,7 @@ func (p *printer) boxed(title string, heads []string, rows [][]string) {
 // AppendTTTrays appends which device is in which tray, as tt-smi
 // -glx_list_tray_to_device prints it.
 func AppendTTTrays(dst []byte, s *model.Snapshot, o Options) []byte {
-	p := &printer{buf: dst, Options: o}
+	p := newPrinter(dst, o)
 	byTray := map[int][]string{}
 	bus := map[int]string{}
 	for i := range s.Devices {
@@ -97,13 +98,13 @@ func AppendTTTrays(dst []byte, s *model.Snapshot, o Options) []byte {
 		}
 	}
 	if len(byTray) == 0 {
-		p.line("no device of this host is in a tray of a Galaxy", plain)
-		return p.buf
+		p.Line("no device of this host is in a tray of a Galaxy", cells.Text)
+		return p.Buf
 	}
 	var rows [][]string
 	for _, tray := range slices.Sorted(maps.Keys(byTray)) {
 		rows = append(rows, []string{number(tray), bus[tray], strings.Join(byTray[tray], ",")})
 	}
 	p.boxed("Mapping of trays to devices on the galaxy:", []string{"Tray Number", "Tray Bus ID", "/dev/tenstorrent/<id>"}, rows)
-	return p.buf
+	return p.Buf
 }

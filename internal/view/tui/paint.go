@@ -102,7 +102,7 @@ func (p *painter) adopt(l Appearance) {
 // allocation for nearly all cells: ASCII costs none, braille comes from a table.
 func (p *painter) text(c cells.Cell) string {
 	if p.ascii {
-		return ascii(c.Rune)
+		return cells.ASCIIRune(c.Rune)
 	}
 	if p.console {
 		c.Rune = console(c.Rune)

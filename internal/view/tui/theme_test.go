@@ -97,7 +97,7 @@ func TestASCII(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, r := range string(b) {
-			if r != '\n' && r != '?' && ascii(r) == "?" {
+			if r != '\n' && r != '?' && cells.ASCIIRune(r) == "?" {
 				missing[r] = f
 			}
 		}
@@ -107,7 +107,7 @@ func TestASCII(t *testing.T) {
 	}
 	for b, want := range map[rune]string{'⠀': " ", '⣿': "#", '⠉': "'", '⣀': ".", '⡇': ":", 'A': "A", '日': "?"} {
 		t.Run(fmt.Sprint(b), func(t *testing.T) {
-			if got := ascii(b); got != want {
+			if got := cells.ASCIIRune(b); got != want {
 				t.Errorf("ascii(%q) = %q, want %q", b, got, want)
 			}
 		})
@@ -133,11 +133,11 @@ func TestConsoleCharacters(t *testing.T) {
 		})
 	}
 	for _, r := range "■×▶‖●▴" { // of the fleet and the recordings, whose screens are not above
-		if ascii(r) == "?" {
+		if cells.ASCIIRune(r) == "?" {
 			t.Errorf("%q is drawn as ?, which says that something is not known", r)
 		}
 	}
-	if got := ascii('°'); got != " " {
+	if got := cells.ASCIIRune('°'); got != " " {
 		t.Errorf("a degree sign is drawn as %q", got)
 	}
 }

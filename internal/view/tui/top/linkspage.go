@@ -19,38 +19,20 @@ import (
 // linksPage is the mesh: chips where they are, Ethernet links by their state.
 type linksPage struct{ sheetPage }
 
-// toneStyle is the style of a drawing's tone.
-func toneStyle(t draw.Tone) cells.Style {
-	switch t {
-	case draw.Faint:
-		return cells.Faint
-	case draw.Good:
-		return cells.Good
-	case draw.Warn:
-		return cells.Warn
-	case draw.Bad:
-		return cells.Bad
-	}
-	return cells.Text
-}
-
 func (p *linksPage) draw(s *State, area cells.Area) {
 	m := mesh.Of(s.shown)
-	lines := draw.Draw(m, area.W)
-	if len(lines) == 0 {
+	drawn := draw.Draw(m, area.W)
+	if len(drawn) == 0 {
 		p.drawWhyNot(s, area)
 		return
 	}
-	for y, l := range lines {
+	for y, l := range drawn {
 		if y >= area.H {
 			return
 		}
-		x := 0
-		for _, span := range l {
-			x = area.Put(x, y, span.Text, toneStyle(span.Tone))
-		}
+		l.Put(area, 0, y)
 	}
-	rest := area.Sub(0, len(lines)+1, area.W, area.H-len(lines)-1)
+	rest := area.Sub(0, len(drawn)+1, area.W, area.H-len(drawn)-1)
 	if rest.H < 3 {
 		return
 	}
