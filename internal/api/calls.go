@@ -102,9 +102,11 @@ type (
 // presentCalls are those about the present, and about the daemon.
 func (s *Server) presentCalls() []call {
 	return []call{
-		{method: "GET", path: "/v1/snapshot", serve: s.snapshot, cheap: true, help: "the latest snapshot: docs/snapshot.schema.json", answer: schemaOnly{}},
+		{method: "GET", path: "/v1/snapshot", serve: s.snapshot, cheap: true, help: "the latest snapshot: docs/snapshot.schema.json", answer: schemaOnly{}, params: []param{
+			{name: "interval", help: "how often the client asks: where that is faster than snapshots are made, more are made, as long as it does; 0s: once, for a snapshot of now"},
+		}},
 		{method: "GET", path: "/v1/watch", serve: s.watch, cheap: true, help: "snapshots as they are made, as server-sent events", kind: events, params: []param{
-			{name: "interval", help: "no oftener than this: 5s"}, {name: "said", help: "1: before each snapshot an event said, with the snapshot in words"},
+			{name: "interval", help: "no oftener than this (5s), and, down to 100ms, as often as this"}, {name: "said", help: "1: before each snapshot an event said, with the snapshot in words"},
 		}},
 		{method: "GET", path: "/v1/stream", serve: offered(s.opt.Stream != nil, s.stream), cheap: true, kind: "application/x-ttmon-stream", help: "for ttmon-server: numbered events after the last that it has, and snapshots, as frames of a kind and a length", params: []param{
 			{name: "log", help: "the log that after counts in"}, {name: "after", help: "number of the last event that the follower has"}, {name: "only", help: "events or snapshots"},

@@ -3,6 +3,7 @@ package api
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/wire"
@@ -19,26 +20,49 @@ type Feed struct {
 
 // tick is one published snapshot.
 type tick struct {
-	seq  uint64
-	snap *model.Snapshot // nil in the one before the first
-	next chan struct{}   // closed when there is a newer one
-	room *atomic.Int64   // the feed's
+	Sample
+	seq     uint64
+	regular uint64          // how many there were so far that are not extra
+	snap    *model.Snapshot // nil in the one before the first
+	next    chan struct{}   // closed when there is a newer one
+	room    *atomic.Int64   // the feed's
 
 	mu      sync.Mutex
 	encoded map[viewpoint][]byte
 	pages   map[viewpoint]*pageEvents
 }
 
+// Sample says how a snapshot came to be made.
+type Sample struct {
+	// Began is when its collection did: what happened before is in it. Zero: that is
+	// not known.
+	Began time.Time
+	// Extra says that a client wanted it, between two of those that are made at each
+	// interval. Who remembers what happened leaves it out.
+	Extra bool
+}
+
 // Publish makes s the latest snapshot. It must not change any more.
-func (f *Feed) Publish(s *model.Snapshot) { f.PublishEncoded(s, nil) }
+func (f *Feed) Publish(s *model.Snapshot) { f.publish(&tick{snap: s}) }
+
+// PublishSample is Publish where it is known how s came to be made.
+func (f *Feed) PublishSample(s *model.Snapshot, as Sample) { f.publish(&tick{snap: s, Sample: as}) }
 
 // PublishEncoded is Publish where the JSON of all of s is known already: body,
 // which must not change any more; nil: it is not.
 func (f *Feed) PublishEncoded(s *model.Snapshot, body []byte) {
-	old := f.current()
-	t := &tick{seq: old.seq + 1, snap: s, next: make(chan struct{}), room: &f.room}
+	t := &tick{snap: s}
 	if body != nil {
 		t.encoded = map[viewpoint][]byte{{}: body}
+	}
+	f.publish(t)
+}
+
+func (f *Feed) publish(t *tick) {
+	old := f.current()
+	t.seq, t.next, t.room, t.regular = old.seq+1, make(chan struct{}), &f.room, old.regular
+	if !t.Extra {
+		t.regular++
 	}
 	f.latest.Store(t)
 	close(old.next)

@@ -12,16 +12,18 @@ func (f *Feed) FollowEncoded(ctx context.Context, each func(s *model.Snapshot, b
 	f.follow(ctx, func(t *tick) { each(t.snap, t.encode(viewpoint{})) })
 }
 
-// Follow calls each with every snapshot from now on until ctx is done. A caller
-// slower than the collector gets the latest one and misses those between: the
-// collector never waits.
+// Follow calls each with every snapshot from now on until ctx is done, but for those
+// that are extra. A caller slower than the collector gets the latest one and misses
+// those between: the collector never waits.
 func (f *Feed) Follow(ctx context.Context, each func(*model.Snapshot)) {
 	f.follow(ctx, func(t *tick) { each(t.snap) })
 }
 
 func (f *Feed) follow(ctx context.Context, each func(*tick)) {
+	seen := uint64(0)
 	for t := f.current(); ; t = f.current() {
-		if t.snap != nil {
+		if t.regular != seen {
+			seen = t.regular
 			each(t)
 		}
 		select {

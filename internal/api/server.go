@@ -42,7 +42,10 @@ type Options struct {
 	Reload func() ([]string, error)
 	// Interval is the time between two snapshots; nil: it is not known.
 	Interval func() time.Duration
-	Limits   Limits // the zero value is DefaultLimits
+	// Demand asks for a snapshot before the next one is due. It does not wait, and
+	// the collector makes it when it may. nil: there is no collector to ask.
+	Demand func()
+	Limits Limits // the zero value is DefaultLimits
 	// ReadTimeout is how long a client may take to say what it wants; 0 is 10 s.
 	ReadTimeout time.Duration
 	// Place tells where a chip is that a reporter has a number of its own for;

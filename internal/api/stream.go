@@ -102,8 +102,8 @@ func (f *follower) run(ctx context.Context) {
 		if f.events && !f.sendEvents() {
 			return
 		}
-		if f.snapshot && t.snap != nil && t.seq != sent {
-			sent = t.seq
+		if f.snapshot && t.regular != sent {
+			sent = t.regular
 			head, body := t.frames(f.view(), f.s.opt.Stream.State)
 			if !f.send(head, body, []byte{'\n'}) {
 				return

@@ -2,48 +2,103 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"time"
 )
 
-// snapshot answers with the latest snapshot.
+// snapshot answers with the latest snapshot, or with one that is as new as a client
+// that asks so often wants it.
 func (s *Server) snapshot(w http.ResponseWriter, r *http.Request) {
+	every, given, err := interval(r)
+	if err != nil {
+		fail(w, http.StatusBadRequest, "%v", err)
+		return
+	}
+	if s.opt.Feed.current().snap == nil && !s.awaitFirst(r.Context()) {
+		fail(w, http.StatusServiceUnavailable, "there is no snapshot yet; try again")
+		return
+	}
 	t := s.opt.Feed.current()
-	if t.snap == nil {
-		// The first one is being made: that takes less than a second.
-		select {
-		case <-t.next:
-			t = s.opt.Feed.current()
-		case <-time.After(3 * time.Second):
-			fail(w, http.StatusServiceUnavailable, "there is no snapshot yet; try again")
-			return
-		case <-r.Context().Done():
-			return
-		}
+	if given && s.faster(every) {
+		t = s.fresh(r.Context(), time.Now().Add(-every/2))
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	_, _ = w.Write(t.encode(s.viewpoint(r)))
 }
 
-// watch sends every snapshot, or one every interval, as server-sent events.
-func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
-	interval := time.Duration(0)
-	if text := r.URL.Query().Get("interval"); text != "" {
-		var err error
-		if interval, err = time.ParseDuration(text); err != nil || interval < 0 {
-			fail(w, http.StatusBadRequest, "interval: %q is not a duration like 5s", text)
-			return
+// awaitFirst waits for the first snapshot: that takes less than a second.
+func (s *Server) awaitFirst(ctx context.Context) bool {
+	timeout := time.NewTimer(3 * time.Second)
+	defer timeout.Stop()
+	select {
+	case <-s.opt.Feed.current().next:
+		return true
+	case <-timeout.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// interval is how often a client looks, as its request says it.
+func interval(r *http.Request) (d time.Duration, given bool, err error) {
+	text := r.URL.Query().Get("interval")
+	if text == "" {
+		return 0, false, nil
+	}
+	if d, err = time.ParseDuration(text); err != nil || d < 0 {
+		return 0, false, fmt.Errorf("interval: %q is not a duration like 5s", text)
+	}
+	return d, true, nil
+}
+
+// faster reports whether a client that looks so often wants more snapshots than are
+// made at each interval. 0 is one that looks once, and wants a snapshot of now.
+func (s *Server) faster(every time.Duration) bool {
+	return s.opt.Demand != nil && every < s.opt.Interval()*9/10
+}
+
+// demandTimeout is how long an answer waits for a snapshot that was demanded. ttmon
+// gives a ttmond 300 ms.
+const demandTimeout = 200 * time.Millisecond
+
+// fresh returns a snapshot whose collection began at a time or later; the latest,
+// where there is none in time.
+func (s *Server) fresh(ctx context.Context, since time.Time) *tick {
+	timeout := time.NewTimer(demandTimeout)
+	defer timeout.Stop()
+	for {
+		t := s.opt.Feed.current()
+		if !t.Began.Before(since) {
+			return t
+		}
+		s.opt.Demand()
+		select {
+		case <-t.next:
+		case <-timeout.C:
+			return s.opt.Feed.current()
+		case <-ctx.Done():
+			return t
 		}
 	}
+}
+
+// watch sends every snapshot, or one every interval, as server-sent events.
+func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
+	every, _, err := interval(r)
+	if err != nil {
+		fail(w, http.StatusBadRequest, "%v", err)
+		return
+	}
 	if r.URL.Query().Get("said") != "" {
-		s.page(w, r, interval)
+		s.page(w, r, every)
 		return
 	}
 	if leave, ok := s.beginEvents(w, r); ok {
 		defer leave()
-		s.eachTick(w, r, interval, func(t *tick) error { return writeEvent(w, "snapshot", t.seq, t.encode(s.viewpoint(r))) })
+		s.eachTick(w, r, every, func(t *tick) error { return writeEvent(w, "snapshot", t.seq, t.encode(s.viewpoint(r))) })
 	}
 }
 
@@ -63,23 +118,59 @@ func (s *Server) beginEvents(w http.ResponseWriter, r *http.Request) (leave func
 // leaves. What it may see is asked for each: /proc may come to hide processes, and
 // until that is known it does. One that reads slowly misses those between, and sees it by their
 // numbers; one that does not read at all is dropped.
-func (s *Server) eachTick(w http.ResponseWriter, r *http.Request, interval time.Duration, write func(*tick) error) {
-	var last time.Time
+func (s *Server) eachTick(w http.ResponseWriter, r *http.Request, every time.Duration, write func(*tick) error) {
 	out := http.NewResponseController(w)
-	for t := s.opt.Feed.current(); ; t = s.opt.Feed.current() {
+	due := time.Now()
+	for t := s.opt.Feed.current(); t != nil; t = s.nextTick(r.Context(), t, every, due) {
+		if t.snap == nil {
+			continue
+		}
+		now := time.Now()
+		if due = due.Add(every); due.Before(now) {
+			due = now
+		}
+		_ = out.SetWriteDeadline(now.Add(writeTimeout))
+		if write(t) != nil || out.Flush() != nil {
+			return // it has left, or does not read
+		}
+	}
+}
+
+// nextTick waits for what a client is to be sent after a snapshot, and when that is due;
+// nil: it has left. A client that is faster than the collector has it work faster. The
+// others get what is made at each interval.
+func (s *Server) nextTick(ctx context.Context, last *tick, every time.Duration, due time.Time) *tick {
+	for every > 0 && s.faster(every) && last.snap != nil {
+		if !waitUntil(ctx, due) {
+			return nil
+		}
+		if t := s.fresh(ctx, time.Now().Add(-every/2)); t != last {
+			return t
+		}
+		due = time.Now().Add(every)
+	}
+	for t := last; ; t = s.opt.Feed.current() {
 		// A tick early is in time: the collector has its own clock.
-		if now := time.Now(); t.snap != nil && now.Sub(last) >= interval-50*time.Millisecond {
-			last = now
-			_ = out.SetWriteDeadline(now.Add(writeTimeout))
-			if write(t) != nil || out.Flush() != nil {
-				return // it has left, or does not read
-			}
+		if t.regular != last.regular && (last.snap == nil || time.Until(due) <= 50*time.Millisecond) {
+			return t
 		}
 		select {
 		case <-t.next:
-		case <-r.Context().Done():
-			return
+		case <-ctx.Done():
+			return nil
 		}
+	}
+}
+
+// waitUntil returns false if ctx ended before that time.
+func waitUntil(ctx context.Context, t time.Time) bool {
+	timer := time.NewTimer(time.Until(t))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

@@ -99,14 +99,10 @@ func endedBySIGTERM(cmd *exec.Cmd) bool {
 // awaitSeries waits until the server's history has that many series of a metric.
 func (d *daemon) awaitSeries(metric string, n int) {
 	d.t.Helper()
-	socket := filepath.Join(filepath.Dir(d.api), "server.sock")
-	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}}}
-	defer client.CloseIdleConnections()
+	client := d.client(filepath.Join(filepath.Dir(d.api), "server.sock"))
 	target := "http://server/prometheus/api/v1/query?" + url.Values{"query": {metric}}.Encode()
 	for limit := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		body, err := getBody(&client, target)
+		body, err := getBody(client, target)
 		if strings.Count(body, `"metric"`) == n {
 			return
 		}
@@ -114,6 +110,15 @@ func (d *daemon) awaitSeries(metric string, n int) {
 			d.t.Fatalf("the server never had %d series of %s: %v\n%s", n, metric, err, body)
 		}
 	}
+}
+
+// client calls an API at a socket, until the test ends.
+func (d *daemon) client(socket string) *http.Client {
+	c := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
+	d.t.Cleanup(c.CloseIdleConnections)
+	return c
 }
 
 func getBody(c *http.Client, target string) (string, error) {

@@ -80,6 +80,7 @@ type Host struct {
 	instead   Source
 	client    *client.Client
 	retry     time.Time // not before, after a failure
+	asked     time.Time // when the daemon was, last
 	alerts    alertSource
 	direct    *collect.Collector
 	limits    func() (assess.Thresholds, error) // read once, where they are needed
@@ -160,7 +161,8 @@ func (h *Host) Next(ctx context.Context) (*model.Snapshot, error) {
 	return h.direct.Collect(ctx), nil
 }
 
-// ReadSnapshot reads a snapshot from the daemon; without one it returns nil.
+// ReadSnapshot reads a snapshot from the daemon; without one it returns nil. The first
+// is one of now; the next ones are as new as befits how often it is called.
 func (h *Host) ReadSnapshot(ctx context.Context) (*model.Snapshot, error) {
 	now := time.Now()
 	if len(h.Sockets) == 0 || now.Before(h.retry) && !h.Named {
@@ -176,7 +178,12 @@ func (h *Host) ReadSnapshot(ctx context.Context) (*model.Snapshot, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.DaemonTimeout())
 	defer cancel()
-	s, err := h.client.Snapshot(ctx)
+	every := time.Duration(0)
+	if !h.asked.IsZero() {
+		every = now.Sub(h.asked)
+	}
+	h.asked = now
+	s, err := h.client.SnapshotEvery(ctx, every)
 	switch {
 	case err != nil:
 	case s.Simulated != h.simulated:

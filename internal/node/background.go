@@ -26,8 +26,7 @@ import (
 
 // background makes snapshots and publishes them.
 type background struct {
-	interval  atomic.Int64  // ns
-	changed   chan struct{} // the interval has
+	pace      *pace
 	log       *slog.Logger
 	reports   *reports
 	feed      api.Feed
@@ -46,7 +45,7 @@ type background struct {
 // knew; nil if there was none. watched is who watches allocators.
 func newBackground(c Config, may memoryBudget, log *slog.Logger, l *ledger.Ledger, learned *collect.Learned, watched *watcher) *background {
 	b := &background{
-		changed: make(chan struct{}, 1), leftLines: map[int]budget.Meter{},
+		pace: newPace(c.Collect.Interval.Duration), leftLines: map[int]budget.Meter{},
 		log:     log,
 		pods:    newPods(c, log),
 		reports: &reports{ledger: l, processes: proc.New(hostfs.Root{}), visible: map[model.ProcessID]string{}},
@@ -59,7 +58,6 @@ func newBackground(c Config, may memoryBudget, log *slog.Logger, l *ledger.Ledge
 		Ledgers: track.Options{Remove: true, All: true, RunTimeout: time.Minute, Memory: may.ledgers}, Ended: b.ledgerLeft, Exited: b.exited,
 		Telemetry: b.firmware, Log: b.kernelLog.Lines, OOMKills: b.oomKills(c.Root),
 	})
-	b.setInterval(c.Collect.Interval.Duration)
 	if learned != nil {
 		b.collector.Restore(learned)
 	}
@@ -103,14 +101,6 @@ func (b *background) ledgerLeft(e track.Ended) {
 		"blocks", blocks, "bytes", bytes)
 }
 
-func (b *background) setInterval(d time.Duration) {
-	b.interval.Store(int64(d))
-	select {
-	case b.changed <- struct{}{}:
-	default:
-	}
-}
-
 // fullScan is how often all processes are scanned for regions in
 // containers of their own. It costs about 10 ms with a thousand processes.
 const fullScan = time.Minute
@@ -121,23 +111,14 @@ func (b *background) run(ctx context.Context, since func() allocsock.Since) erro
 	defer b.collector.Close()
 	defer b.firmware.Close()
 	defer b.kernelLog.Close()
-	tick := time.NewTicker(time.Duration(b.interval.Load()))
-	defer tick.Stop()
-	for {
-		b.collect(ctx)
-		b.idle.keep(b.collector.IdlePower())
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-b.changed:
-			tick.Reset(time.Duration(b.interval.Load()))
-		case <-tick.C:
-		}
-	}
+	b.pace.run(ctx, b.collect)
+	return nil
 }
 
-// collect makes one snapshot. The collector keeps its own deadline.
-func (b *background) collect(ctx context.Context) {
+// collect makes one snapshot. The collector keeps its own deadline. One that is extra is
+// no reason to touch a chip.
+func (b *background) collect(ctx context.Context, extra bool) {
+	begun := time.Now()
 	s := b.collector.Collect(ctx)
 	infos := deviceInfos(s)
 	b.devices.Store(&infos)
@@ -145,8 +126,12 @@ func (b *background) collect(ctx context.Context) {
 		b.failures.Fill(s)
 	}
 	b.reports.ledger.SetCapacity(largest(infos))
-	b.feed.Publish(s)
+	b.feed.PublishSample(s, api.Sample{Began: begun, Extra: extra})
+	if extra {
+		return
+	}
 	b.firmware.Sample(s.Host.DriverVersion.V, collect.Readable(s))
+	b.idle.keep(b.collector.IdlePower())
 }
 
 // largest is what the largest chip has of each pool; 0 where that is not known.

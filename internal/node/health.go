@@ -50,7 +50,7 @@ func (d *ttmond) health(ctx context.Context, h *api.Health) {
 
 // checkSources asks each source how long it takes.
 func (d *ttmond) checkSources(h *api.Health) {
-	limit := 5*time.Duration(d.collector.interval.Load()) + 5*time.Second
+	limit := 5*d.collector.pace.every() + 5*time.Second
 	for _, r := range d.collector.collector.Runs() {
 		h.AddRun(r.Name, r.Took, r.Since, time.Now(), limit)
 	}

@@ -29,7 +29,7 @@ func (d *ttmond) reload() (said []string, err error) {
 func (d *ttmond) changeable(next *Config) daemon.Changes {
 	can := daemon.Changes{}
 	can.On(func() { d.logs.SetLevel(next.Log.Level) }, "log.level")
-	can.On(func() { d.collector.setInterval(next.Collect.Interval.Duration) }, "collect.interval")
+	can.On(func() { d.collector.pace.setInterval(next.Collect.Interval.Duration) }, "collect.interval")
 	can.On(func() { d.collector.collector.SetThresholds(next.Conditions) },
 		"conditions.hot_margin_c", "conditions.slow_clock_ratio", "conditions.at_limit_ratio", "conditions.memory_full_ratio")
 	can.On(func() { d.ledger.SetMaxBuffers(next.Alloc.MaxBuffers) }, "alloc.max_buffers")

@@ -28,7 +28,7 @@ func (d *ttmond) streamed() *api.Stream {
 // state is what followers receive with each snapshot.
 func (d *ttmond) state() stream.State {
 	return stream.State{
-		Interval: time.Duration(d.collector.interval.Load()).Seconds(), Hiding: stream.Hiding(d.hiding.get()), Self: d.selfMetrics(),
+		Interval: d.collector.pace.every().Seconds(), Hiding: stream.Hiding(d.hiding.get()), Self: d.selfMetrics(),
 	}
 }
 

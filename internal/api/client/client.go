@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/blocks"
@@ -63,9 +64,14 @@ func (c *Client) Path() string { return c.path }
 // Close ends the connection.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Snapshot asks for the latest snapshot.
+// Snapshot asks for a snapshot of now.
 func (c *Client) Snapshot(ctx context.Context) (*model.Snapshot, error) {
-	body, err := c.get(ctx, "/v1/snapshot")
+	return c.SnapshotEvery(ctx, 0)
+}
+
+// SnapshotEvery asks for a snapshot for a caller that looks so often.
+func (c *Client) SnapshotEvery(ctx context.Context, every time.Duration) (*model.Snapshot, error) {
+	body, err := c.get(ctx, "/v1/snapshot?interval="+every.String())
 	if err != nil {
 		return nil, err
 	}

@@ -48,6 +48,7 @@ type traffic struct {
 	// Zero where samples were missed since.
 	shownTotal [2]uint64
 	shownAt    time.Time
+	rates      [2]model.Reading[float64] // as last set
 }
 
 // sample is one reading of all the counters.
@@ -112,16 +113,28 @@ func (t *traffic) advance(s sample, elapsed time.Duration, p *model.PCIe) {
 	for i, n := range moved {
 		t.total[i] += n
 	}
-	seconds := s.at.Sub(t.shownAt).Seconds()
+	period := s.at.Sub(t.shownAt)
+	if period < minPeriod && t.rates[0].Known() {
+		t.setRates(p, t.rates[direction(true)], t.rates[direction(false)])
+		return
+	}
 	rate := func(toDevice bool) model.Reading[float64] {
 		i := direction(toDevice)
-		return model.Value(float64(t.total[i]-t.shownTotal[i]) / seconds)
+		return model.Value(float64(t.total[i]-t.shownTotal[i]) / period.Seconds())
 	}
 	t.setRates(p, rate(true), rate(false))
 }
 
-// markShown starts the period of the next rates.
-func (t *traffic) markShown() { t.shownAt, t.shownTotal = t.at, t.total }
+// minPeriod is the shortest that a rate says something about. Who looks sooner after
+// another gets the same rate again.
+const minPeriod = 100 * time.Millisecond
+
+// markShown starts the period of the next rates, unless the last has only just begun.
+func (t *traffic) markShown() {
+	if t.at.Sub(t.shownAt) >= minPeriod {
+		t.shownAt, t.shownTotal = t.at, t.total
+	}
+}
 
 func direction(toDevice bool) int {
 	if toDevice {
@@ -132,6 +145,7 @@ func direction(toDevice bool) int {
 
 // setRates stores rates, and the totals if there have ever been any.
 func (t *traffic) setRates(p *model.PCIe, to, from model.Reading[float64]) {
+	t.rates[direction(true)], t.rates[direction(false)] = to, from
 	p.ToDeviceRate, p.FromDeviceRate = to, from
 	if t.counted {
 		p.ToDeviceTotal = model.Value(t.total[direction(true)])

@@ -3,6 +3,7 @@ package kmd
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -178,6 +179,26 @@ func TestTraffic(t *testing.T) {
 				tr.markShown()
 			}
 		})
+	}
+}
+
+// TestRateOfTwoLooks: a client that looks a moment after another gets the other's rate:
+// over that moment alone it would say nothing.
+func TestRateOfTwoLooks(t *testing.T) {
+	var tr traffic
+	p := gen4()
+	begin := time.Unix(1000, 0)
+	look := func(after time.Duration, words uint32) float64 {
+		s := sample{at: begin.Add(after), status: model.Known}
+		s.words[0] = words
+		tr.add(s, &p)
+		tr.markShown()
+		return (p.ToDeviceRate.V + p.FromDeviceRate.V) / float64(wordBytes)
+	}
+	look(0, 0)
+	got := []float64{look(time.Second, 1000), look(1010*time.Millisecond, 1100), look(2*time.Second, 1100), look(3*time.Second, 1100)}
+	if want := []float64{1000, 1000, 100, 0}; !slices.Equal(got, want) {
+		t.Errorf("%v words/s, want %v", got, want)
 	}
 }
 
