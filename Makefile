@@ -164,10 +164,13 @@ film: ## record the animation of the README again, from a terminal on a simulate
 	$(GO) run -trimpath ./tools/picture -film tools/picture/first-look.film -bin bin/film -o docs/pictures/first-look.svg
 
 .PHONY: install
-install: ## install below PREFIX; ALIASES=1 also as tt-smi and tt-nvtop
+install: ## install below PREFIX; ALIASES=1 also as tt-smi, tt-nvtop and the programs of the prototype
 	@tools/setup build
 	@$(MAKE) --no-print-directory build
 	@$(MAKE) --no-print-directory install-built
+
+# The names of other programs that ttmon answers to: each has a page.
+ALIAS_NAMES = $(basename $(notdir $(wildcard docs/man/aliases/*.1)))
 
 # The second half, for programs that are in BIN already.
 .PHONY: install-built
@@ -204,7 +207,8 @@ install-built:
 	install -Dm644 packaging/sysusers/ttmon-server.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/ttmon-server.conf
 	if [ "$(ALIASES)" = 1 ]; then \
 	  install -m644 docs/man/aliases/*.1 $(SHARE)/man/man1; \
-	  for a in tt-smi tt-nvtop; do ln -sf ttmon $(DESTDIR)$(PREFIX)/bin/$$a; \
+	  for a in $(ALIAS_NAMES); do ln -sf ttmon $(DESTDIR)$(PREFIX)/bin/$$a; \
+	    [ $$a != allocation_server_poc ] || continue; \
 	    $(BIN)/ttmon completion bash --alias $$a >$(SHARE)/bash-completion/completions/$$a && \
 	    $(BIN)/ttmon completion zsh --alias $$a >$(SHARE)/zsh/site-functions/_$$a && \
 	    $(BIN)/ttmon completion fish --alias $$a >$(SHARE)/fish/vendor_completions.d/$$a.fish || exit 1; done; fi
@@ -214,7 +218,7 @@ uninstall: ## remove what make install put below PREFIX; configuration and histo
 	for p in ttmon ttmon-sim ttmond ttmon-server; do \
 	  rm -f $(DESTDIR)$(PREFIX)/bin/$$p $(SHARE)/man/man[18]/$$p.[18] $(SHARE)/man/man[18]/$$p-*.[18] \
 	    $(SHARE)/bash-completion/completions/$$p $(SHARE)/zsh/site-functions/_$$p $(SHARE)/fish/vendor_completions.d/$$p.fish; done
-	for a in tt-smi tt-nvtop; do if [ "$$(readlink $(DESTDIR)$(PREFIX)/bin/$$a)" = ttmon ]; then \
+	for a in $(ALIAS_NAMES); do if [ "$$(readlink $(DESTDIR)$(PREFIX)/bin/$$a)" = ttmon ]; then \
 	  rm -f $(DESTDIR)$(PREFIX)/bin/$$a $(SHARE)/man/man1/$$a.1 $(SHARE)/bash-completion/completions/$$a \
 	    $(SHARE)/zsh/site-functions/_$$a $(SHARE)/fish/vendor_completions.d/$$a.fish; fi; done
 	rm -f $(DESTDIR)$(PREFIX)/lib/libttmon.so $(DESTDIR)$(PREFIX)/lib/libttmon.so.1 $(DESTDIR)$(PREFIX)/lib/pkgconfig/ttmon.pc

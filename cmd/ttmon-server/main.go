@@ -102,7 +102,7 @@ func (f *flags) configure() (server.Config, error) {
 	p := f.paths()
 	c := server.Default(p)
 	if f.system {
-		c.Daemon = client.SocketPaths("")[0]
+		c.Daemon = client.SystemSocket
 	}
 	if err := c.Read(p, f.config); err != nil {
 		return c, err
@@ -129,7 +129,7 @@ func (f *flags) run(ctx context.Context, cfg server.Config) error {
 		host = follow.New(cfg.Daemon, log)
 	} else {
 		own := func() *local.Host { return local.New(cfg.Root, cfg.StateDir, cfg.Collect, cfg.Conditions, log) }
-		paths := client.SocketPaths(os.Getenv("XDG_RUNTIME_DIR"))
+		paths := client.SocketPaths(os.Getenv)
 		if cfg.Root != "/" {
 			paths = nil // a ttmond of this host knows another root
 		}

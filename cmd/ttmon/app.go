@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -30,24 +29,16 @@ type app struct {
 	recorded *replay.Recording // what is shown instead of this host; nil: nothing
 }
 
-// commandOf returns the command that a symbolic link with another name stands for;
-// "": none. Users make such links on purpose.
-func commandOf(name string) string {
-	switch filepath.Base(name) {
-	case "tt-smi":
-		return "smi"
-	case "tt-nvtop":
-		return "top"
-	}
-	return ""
-}
-
 // run executes a command line and returns the exit code.
 func (a *app) run(argv []string) int {
-	args := argv[1:]
-	if command := commandOf(argv[0]); command != "" {
-		a.ttSMI, a.ttNvtop = command == "smi", command == "top"
-		args = insertCommand(command, args)
+	args, name := argv[1:], "ttmon"
+	if other := nameOf(argv[0]); other != nil {
+		name = other.name
+		a.ttSMI, a.ttNvtop = name == "tt-smi", name == "tt-nvtop"
+		if err := a.instead(other, args); err != nil {
+			return a.exitCode(name, err)
+		}
+		args = other.commandLine(args)
 	}
 	root := newRoot(a, commandIn(args))
 	if isCompletion(args) { // only then: it slows the start
@@ -63,6 +54,12 @@ func (a *app) run(argv []string) int {
 	if err == nil {
 		return exit.OK
 	}
+	return a.exitCode(name, err)
+}
+
+// exitCode says why the program that was called by a name failed, and returns the exit
+// code.
+func (a *app) exitCode(name string, err error) int {
 	code := exit.Internal
 	if e, ok := errors.AsType[*exit.Error](err); ok {
 		code = e.Code
@@ -70,21 +67,8 @@ func (a *app) run(argv []string) int {
 			return code
 		}
 	}
-	name := "ttmon"
-	if a.ttSMI {
-		name = "tt-smi"
-	}
 	fmt.Fprintf(a.Stderr, "%s: %s\n", name, words.Escape(err.Error()))
 	return code
-}
-
-// insertCommand adds the command that the program's name stands for. A request for
-// completions stays in front.
-func insertCommand(command string, args []string) []string {
-	if isCompletion(args) {
-		return append([]string{args[0], command}, args[1:]...)
-	}
-	return append([]string{command}, args...)
 }
 
 // isCompletion reports whether a shell asks for completions.

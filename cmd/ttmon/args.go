@@ -16,6 +16,7 @@ func normalize(args []string, official bool) []string {
 		return args
 	}
 	n := normalizer{rest: args[at+1:], official: official}
+	n.watch = slices.Contains(n.rest, "-w") || slices.Contains(n.rest, "--watch")
 	for len(n.rest) > 0 {
 		if arg := n.rest[0]; arg == "--" || arg == "dmon" || arg == "pmon" { // whose flags are their own
 			break
@@ -32,6 +33,7 @@ func isOtherProgram(arg string) bool { return arg == "--" || arg == "run" || arg
 type normalizer struct {
 	rest, out []string
 	official  bool
+	watch     bool // -w is given, which the official tool does not have
 }
 
 func (n *normalizer) step() {
@@ -76,7 +78,7 @@ func (n *normalizer) step() {
 		}
 		n.out = append(n.out, "--filename="+value)
 	case "-r", "--reset":
-		if name == "-r" && !n.official && (has || len(n.rest) == 0 || isNumber(n.rest[0]) || strings.HasPrefix(n.rest[0], "-")) {
+		if n.watch && name == "-r" || name == "-r" && !n.official && (has || len(n.rest) == 0 || isNumber(n.rest[0]) || strings.HasPrefix(n.rest[0], "-")) {
 			n.out = append(n.out, arg) // ours: milliseconds
 			return
 		}

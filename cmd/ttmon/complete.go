@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,7 +20,7 @@ func newCompletion(*app) *cobra.Command {
 		Short: "Print the shell completion script for commands, devices and fields",
 		Long: `Prints a script for bash, zsh or fish that completes commands, flags, the devices
 of this host and the fields of queries. make install puts it where shells find it.
-With --alias it is for one of the other names of ttmon (tt-smi, tt-nvtop).`,
+With --alias it is for one of the other names of ttmon, such as tt-smi.`,
 		Example: `  ttmon completion bash > ~/.local/share/bash-completion/completions/ttmon
   ttmon completion zsh > "${fpath[1]}/_ttmon"
   ttmon completion fish > ~/.config/fish/completions/ttmon.fish
@@ -34,8 +35,8 @@ With --alias it is for one of the other names of ttmon (tt-smi, tt-nvtop).`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, out := cmd.Root(), cmd.OutOrStdout()
 			if alias != "" {
-				if commandOf(alias) == "" {
-					return exit.Usage("--alias=%s: one of tt-smi, tt-nvtop", alias)
+				if !slices.Contains(completed(), alias) {
+					return exit.Usage("--alias=%s: one of %s", alias, strings.Join(completed(), ", "))
 				}
 				root.Use = alias // the script calls the program by that name
 			}
@@ -50,7 +51,7 @@ With --alias it is for one of the other names of ttmon (tt-smi, tt-nvtop).`,
 			return exit.Usage("unknown shell %q: one of %s", args[0], strings.Join(cmd.ValidArgs, ", "))
 		},
 	}
-	cmd.Flags().StringVar(&alias, "alias", "", "complete ttmon under this other `NAME`: tt-smi or tt-nvtop")
+	cmd.Flags().StringVar(&alias, "alias", "", "complete ttmon under this other `NAME`: "+strings.Join(completed(), ", "))
 	return cmd
 }
 

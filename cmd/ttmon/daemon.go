@@ -180,6 +180,7 @@ func (a *app) daemonStatus(asJSON bool) error {
 		if !asJSON {
 			p, w := a.serverStatus(ctx, c.Path())
 			problems, warnings = problems+p, warnings+w
+			a.otherDaemons(ctx, c.Path())
 		}
 		switch {
 		case problems > 0:
@@ -189,6 +190,24 @@ func (a *app) daemonStatus(asJSON bool) error {
 		}
 		return nil
 	})
+}
+
+// otherDaemons names the ttmonds that run beside the one whose figures are shown.
+func (a *app) otherDaemons(ctx context.Context, shown string) {
+	h, err := host.Open(a.where)
+	if err != nil {
+		return
+	}
+	for _, path := range h.Sockets {
+		if path == shown {
+			continue
+		}
+		c := client.New(path)
+		if other, _, err := c.Health(ctx); err == nil {
+			fmt.Fprintf(a.Stdout, "\nanother ttmond runs, pid %d; figures are those of the one above, unless you say --daemon %s\n", other.PID, words.Escape(path))
+		}
+		c.Close()
+	}
 }
 
 // daemonAlive asks what a watchdog asks: whether ttmond and its loop answer.

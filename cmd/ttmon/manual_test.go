@@ -125,11 +125,14 @@ func files(screen bool) clidocs.Section {
 // Manual pages under the names by which people call the program for one of its
 // commands.
 func TestAliasPages(t *testing.T) {
-	for _, name := range []string{"tt-smi", "tt-nvtop"} {
-		page := "docs/man/ttmon-" + commandOf(name) + ".1"
-		if _, err := os.Stat("../../" + page); err != nil {
+	for _, other := range otherNames {
+		page := "ttmon-" + other.command + ".1"
+		if other.program != "" {
+			page = other.program + ".8"
+		}
+		if _, err := os.Stat("../../docs/man/" + page); err != nil {
 			t.Error(err)
 		}
-		golden.Check(t, "../../docs/man/aliases/"+name+".1", []byte(".so man1/ttmon-"+commandOf(name)+".1\n"))
+		golden.Check(t, "../../docs/man/aliases/"+other.name+".1", []byte(".so man"+page[len(page)-1:]+"/"+page+"\n"))
 	}
 }

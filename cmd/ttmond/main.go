@@ -114,6 +114,7 @@ func (f *flags) flagSet() *pflag.FlagSet {
 	p.BoolVar(&f.Waits, "uprobe-waits", false, "also trace what programs enqueue and wait for; costs a few microseconds per call")
 	p.BoolVar(&f.NoUprobe, "no-uprobe", false, "do not trace the allocators of programs with uprobes")
 	p.BoolVarP(&f.Verbose, "verbose", "v", false, "log at debug level")
+	p.BoolVarP(&f.Quiet, "quiet", "q", false, "log warnings and errors only")
 	p.BoolVarP(&f.help, "help", "h", false, "print this help and exit")
 	p.BoolVar(&f.version, "version", false, "print the version and exit")
 	p.BoolVar(&f.keep, "keep", false, "only keep the connections of a ttmond that stops")

@@ -43,7 +43,7 @@ func TestMakeInstall(t *testing.T) {
 	}
 	run("install-built")
 	installed := filesBelow(t, dest)
-	for _, program := range []string{"ttmon", "ttmon-sim", "ttmond", "ttmon-server", "tt-smi", "tt-nvtop"} {
+	for _, program := range []string{"ttmon", "ttmon-sim", "ttmond", "ttmon-server", "tt-smi", "tt-nvtop", "tt_smi", "tt_smi_umd", "allocation_monitor_client", "memory_monitor_test"} {
 		for _, file := range []string{"bin/" + program, "share/bash-completion/completions/" + program, "share/zsh/site-functions/_" + program, "share/fish/vendor_completions.d/" + program + ".fish"} {
 			if !slices.Contains(installed, "opt/x/"+file) {
 				t.Errorf("%s is not installed", file)

@@ -112,10 +112,10 @@ func Open(o Options) (*Host, error) {
 		return nil, exit.Usage("--daemon and --direct cannot be used together")
 	case named != "":
 		h.Sockets, h.Named = []string{named}, true
-		h.Servers = client.ServerPaths(named, "")
+		h.Servers = client.ServerPaths(named, o.Getenv)
 	case !o.Direct && o.Root == "":
-		h.Sockets = client.SocketPaths(o.Getenv("XDG_RUNTIME_DIR"))
-		h.Servers = client.ServerPaths("", o.Getenv("XDG_RUNTIME_DIR"))
+		h.Sockets = client.SocketPaths(o.Getenv)
+		h.Servers = client.ServerPaths("", o.Getenv)
 	}
 	if path := o.Getenv(serverVar); path != "" && len(h.Servers) > 0 {
 		h.Servers = []string{path}

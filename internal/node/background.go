@@ -39,6 +39,7 @@ type background struct {
 	failures  *gather.Gatherer
 	lines     *atpeak.Store
 	idle      *idleFile
+	found     map[string]bool // devices that the log has, by bus id
 }
 
 // newBackground makes the collector. learned is what that of a predecessor
@@ -132,6 +133,33 @@ func (b *background) collect(ctx context.Context, extra bool) {
 	}
 	b.firmware.Sample(s.Host.DriverVersion.V, collect.Readable(s))
 	b.idle.keep(b.collector.IdlePower())
+	b.logDevices(s)
+}
+
+// logDevices logs the devices that came or went since the last snapshot; at the start,
+// all there are.
+func (b *background) logDevices(s *model.Snapshot) {
+	before := b.found
+	b.found = map[string]bool{}
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		b.found[d.BusID] = true
+		if before[d.BusID] {
+			continue
+		}
+		args := []any{"index", d.Index, "bus_id", d.BusID, "board", d.Board.V, "arch", d.Arch, "chips", len(d.Chips)}
+		for _, pool := range []model.Pool{model.DRAM, model.L1} {
+			if total := d.Memory.Pools[pool].Total; total.Known() {
+				args = append(args, pool.String()+"_bytes", total.V)
+			}
+		}
+		b.log.Info("device found", args...)
+	}
+	for bus := range before {
+		if !b.found[bus] {
+			b.log.Info("device gone", "bus_id", bus)
+		}
+	}
 }
 
 // largest is what the largest chip has of each pool; 0 where that is not known.

@@ -77,7 +77,8 @@ type Options struct {
 	File                                   string // empty: where it is expected, if it is there
 	AllocSocket, APISocket, StateDir, Root string
 	Firmware                               string
-	Takeover, Verbose, NoUprobe, Waits     bool
+	Takeover, NoUprobe, Waits              bool
+	Verbose, Quiet                         bool
 }
 
 // Configure joins defaults, file and options, and checks the result.
@@ -100,8 +101,13 @@ func Configure(o Options) (Config, error) {
 	if o.Firmware != "" {
 		c.Firmware = firmware.Mode(o.Firmware)
 	}
-	if o.Verbose {
+	switch {
+	case o.Verbose && o.Quiet:
+		return c, errors.New("--verbose and --quiet cannot be used together")
+	case o.Verbose:
 		c.Log.Level = "debug"
+	case o.Quiet:
+		c.Log.Level = "warn"
 	}
 	c.Uprobe.Enabled = c.Uprobe.Enabled && !o.NoUprobe
 	c.Uprobe.Waits = c.Uprobe.Waits || o.Waits

@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -22,29 +24,42 @@ import (
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
-// systemSocket is where ttmond listens by default.
-const systemSocket = "/run/ttmon/ttmond.sock"
+// SystemSocket is where ttmond listens by default.
+const SystemSocket = "/run/ttmon/ttmond.sock"
 
-// SocketPaths lists where a ttmond may listen, best first: root's, then the
-// user's own below $XDG_RUNTIME_DIR.
-func SocketPaths(runtimeDir string) []string {
-	paths := []string{systemSocket}
-	if runtimeDir != "" {
-		paths = append(paths, runtimeDir+"/ttmon/ttmond.sock")
-	}
-	return paths
+// SocketPaths lists where a ttmond may listen, best first: root's, then the user's own.
+func SocketPaths(getenv func(string) string) []string {
+	return append([]string{SystemSocket}, userSockets(getenv, "ttmond.sock")...)
 }
 
 // ServerPaths lists where a ttmon-server may listen, best first: beside the
 // ttmond at daemon, where one was named, or the system's, then the user's own.
-func ServerPaths(daemon, runtimeDir string) []string {
+func ServerPaths(daemon string, getenv func(string) string) []string {
 	if daemon != "" {
 		return []string{filepath.Join(filepath.Dir(daemon), "server.sock")}
 	}
-	paths := []string{apitype.ServerSocket}
-	if runtimeDir != "" {
-		paths = append(paths, runtimeDir+"/ttmon/server.sock")
+	return append([]string{apitype.ServerSocket}, userSockets(getenv, "server.sock")...)
+}
+
+// userSockets lists where a daemon of the user's own may listen. It was perhaps started
+// where $XDG_RUNTIME_DIR was set and is not here, or the other way round.
+func userSockets(getenv func(string) string, name string) (paths []string) {
+	add := func(dir string) {
+		path := filepath.Join(dir, "ttmon", name)
+		if filepath.IsAbs(dir) && !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
 	}
+	add(getenv("XDG_RUNTIME_DIR"))
+	if os.Geteuid() == 0 {
+		return paths // the system's are root's own
+	}
+	add("/run/user/" + strconv.Itoa(os.Geteuid()))
+	state := getenv("XDG_STATE_HOME")
+	if home := getenv("HOME"); !filepath.IsAbs(state) && home != "" {
+		state = filepath.Join(home, ".local/state")
+	}
+	add(state)
 	return paths
 }
 

@@ -177,5 +177,6 @@ func (s *Server) removeReporter(p *reporter) {
 	p.ended, p.death, p.writes = true, nil, nil
 	delete(s.reporters, p.key)
 	s.pools.reporters.Release(p.uid, 1)
+	s.logLife(p.uid, "process exited", "pid", p.key.PID, "uid", p.uid, "name", p.name, "how", reason)
 	s.opt.Ledger.End(p.ledger, reason, s.now, s.reportLeftovers)
 }

@@ -94,7 +94,7 @@ func (s *Server) register(who peer) *reporter {
 	if p.exited { // already: read what it sent, then remove it
 		s.post(func() { s.addDying(p, "exited") })
 	}
-	s.log.Debug("process connected", "pid", who.PID, "uid", who.UID, "name", who.Name)
+	s.logLife(who.UID, "process connected", "pid", who.PID, "uid", who.UID, "name", who.Name)
 	return p
 }
 

@@ -305,6 +305,14 @@ const (
 	logText  = 4 << 10 // of a dump
 )
 
+// logLife logs that a process began or ended to report. Users whose processes do so all
+// the time keep half of their lines for what is more telling.
+func (s *Server) logLife(uid int, message string, args ...any) {
+	if u := s.userOf(uid); u.lines < logLines/2 || s.now.Sub(u.linesSince) > time.Minute || budget.Privileged(uid) {
+		s.logFor(u, slog.LevelInfo, message, args...)
+	}
+}
+
 // logFor logs an event that a user's client caused.
 func (s *Server) logFor(u *user, level slog.Level, message string, args ...any) {
 	if !s.log.Enabled(context.Background(), level) {
