@@ -48,6 +48,7 @@ func (c *Collector) joinMemory(s *model.Snapshot, sweep kmd.Sweep, sets []claim.
 	j.idle = func(device int) bool { return notOpen(sweep, device) }
 	j.opens = c.openings.opens
 	j.run()
+	addDriverTotals(s, sweep)
 	c.numbers = j.numbers()
 	c.joinWork(j)
 	c.openings.forget()
@@ -134,7 +135,7 @@ func driverClaims(s *model.Snapshot, sweep kmd.Sweep) []claim.Set {
 				f := &sweep.Found[k]
 				if bytes, ok := f.Memory.ByPID[p.PID]; ok && f.Device.Index == u.Device && p.State == model.Running {
 					perPID.Held = append(perPID.Held, claim.Held{
-						Process: p.ID(), Chip: on, Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(bytes)},
+						Process: p.ID(), Chip: on, Bytes: bytes,
 					})
 				}
 			}

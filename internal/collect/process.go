@@ -14,7 +14,7 @@ func (c *Collector) addProcesses(ctx context.Context, s *model.Snapshot, sweep k
 	openers := make([]proc.Openers, len(sweep.Found))
 	for i := range sweep.Found {
 		f := &sweep.Found[i]
-		openers[i] = proc.Openers{Device: f.Device.Index, PIDs: f.Openers}
+		openers[i] = proc.Openers{Device: f.Device.Index, BusID: f.Device.BusID, PIDs: f.Openers}
 	}
 	users, err := c.processes.Resolve(ctx, openers, sweep.Driver.V)
 	s.Processes = slices.DeleteFunc(users.Processes, func(p model.Process) bool {

@@ -18,6 +18,7 @@ type fdInfo struct {
 	Flags    uint32 // of open(2); 0 also where the line is malformed
 	Driver   string // drm-driver
 	ClientID string // drm-client-id: the same for all duplicates of a descriptor
+	BusID    string // drm-pdev: the PCI device that it is about; empty: not said
 	Regions  []fdRegion
 }
 
@@ -66,6 +67,8 @@ func parseFDInfo(b []byte) (i fdInfo) {
 			i.Driver = text
 		case name == "client-id":
 			i.ClientID = text
+		case name == "pdev":
+			i.BusID = text
 		case strings.HasPrefix(name, "total-cycles-"):
 			// An engine's, and not a size.
 		default:
@@ -163,7 +166,7 @@ const probeEvery = 30 * time.Second
 
 // addMemory adds the memory that fdinfo reports for a process's descriptors.
 // While the driver reports none, hardly anything is read.
-func (r *Reader) addMemory(p *model.Process, now time.Time) {
+func (r *Reader) addMemory(p *model.Process, busIDs map[int]string, now time.Time) {
 	t := r.descriptors.byPID[p.PID]
 	if t == nil || len(t.holds) == 0 || now.Before(r.probeAt) {
 		return
@@ -184,7 +187,9 @@ func (r *Reader) addMemory(p *model.Process, now time.Time) {
 				r.probeAt = now.Add(probeEvery)
 				return
 			}
-			infos = append(infos, i)
+			if bus := busIDs[use.Device]; i.BusID == "" || bus == "" || strings.EqualFold(i.BusID, bus) {
+				infos = append(infos, i)
+			}
 		}
 		if m, known := memoryOf(infos); known {
 			use.Memory, use.Source, use.Tracking = m, model.FromFDInfo, model.TrackOK

@@ -27,7 +27,7 @@ var fdinfoOptions = []cmp.Option{cmpopts.IgnoreUnexported(fdRegion{})}
 func TestParseFDInfo(t *testing.T) {
 	got := parseFDInfo([]byte(drmInfo))
 	want := fdInfo{
-		Flags: 0o2100002, Driver: "xe", ClientID: "7",
+		Flags: 0o2100002, Driver: "xe", ClientID: "7", BusID: "0000:03:00.0",
 		Regions: []fdRegion{{Name: "vram0", Bytes: 1 << 20}, {Name: "l1", Bytes: 4096}, {Name: "gtt", Bytes: 77 << 20}},
 	}
 	if diff := cmp.Diff(want, got, fdinfoOptions...); diff != "" {
@@ -108,6 +108,21 @@ func TestResolveWithFDInfo(t *testing.T) {
 	d := u.Processes[0].Devices[0]
 	if d.Source != "fdinfo" || d.Memory[model.DRAM] != model.ExactBytes(1<<20) || d.Memory[model.L1] != model.ExactBytes(4096) {
 		t.Errorf("%+v", d)
+	}
+}
+
+// TestFDInfoOfAnotherDevice: what a descriptor says of another device is not this one's.
+func TestFDInfoOfAnotherDevice(t *testing.T) {
+	tr := newTree(t, 1)
+	tr.holding(70, drmInfo, 3)
+	for bus, source := range map[string]model.Source{"0000:03:00.0": model.FromFDInfo, "0000:04:00.0": "", "": model.FromFDInfo} {
+		t.Run(bus, func(t *testing.T) {
+			of := listed(0, 70)
+			of.BusID = bus
+			if d := resolve(t, tr.reader(), "3.0.0", of).Processes[0].Devices[0]; d.Source != source {
+				t.Errorf("of %q: %+v", bus, d)
+			}
+		})
 	}
 }
 

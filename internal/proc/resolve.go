@@ -20,6 +20,7 @@ import (
 // PIDs is missing where the driver has no list (before 2.5) or did not answer.
 type Openers struct {
 	Device int
+	BusID  string
 	PIDs   model.Reading[[]int]
 }
 
@@ -73,8 +74,12 @@ func (r *Reader) Resolve(ctx context.Context, devices []Openers, driver string) 
 	}
 	locking := res.dropLockOnly()
 	now := time.Now()
+	busIDs := map[int]string{}
+	for i := range devices {
+		busIDs[devices[i].Device] = devices[i].BusID
+	}
 	for _, p := range res.uses {
-		r.addMemory(p, now)
+		r.addMemory(p, busIDs, now)
 	}
 	r.openers = res.openers
 	r.dropUnused(now)

@@ -82,7 +82,7 @@ func (d *device) queue(batch *groupBatch, now time.Time) {
 	if retry {
 		d.findHwmon()
 		d.absentAt = now
-		d.hasMemory = d.root.Exists(d.dirs[inClass]+"/memory_stats") || d.root.Exists(d.dirs[inClass]+"/processes")
+		d.hasMemory = d.offersMemory()
 	}
 	withStatics := now.Sub(d.statics) >= staticAge
 	if withStatics {

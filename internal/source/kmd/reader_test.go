@@ -3,6 +3,7 @@ package kmd
 import (
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -434,13 +435,17 @@ func TestDriverMemory(t *testing.T) {
 	tr := newTree(t)
 	b := tr.add("bh", 0, 0, "0000:01:00.0")
 	b.write(b.class+"/memory_stats/dram_used", "4096")
+	b.write(b.class+"/memory/dram_used", "1") // another proposal's name for the same
+	b.write(b.class+"/memory/l1_used", "lots")
 	b.write(b.class+"/processes/17/dram_allocated", "1024")
+	b.write(b.class+"/processes/17/l1_allocated", "512")
 	b.write(b.class+"/processes/18/dram_allocated", "nonsense")
 	r := New(tr.root())
 	defer r.Close()
-	want := Memory{DRAMUsed: model.Value(uint64(4096)), ByPID: map[int]uint64{17: 1024}}
-	if diff := cmp.Diff(want, read(r).Found[0].Memory); diff != "" {
-		t.Errorf("memory (-want +got):\n%s", diff)
+	want := Memory{ByPID: map[int]model.PoolBytes{17: {model.DRAM: model.ExactBytes(1024), model.L1: model.ExactBytes(512)}}}
+	want.Used[model.DRAM], want.Used[model.L1] = model.Value(uint64(4096)), model.Missing[uint64](model.Implausible, `the driver printed "lots"`)
+	if got := read(r).Found[0].Memory; !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 
