@@ -6,7 +6,7 @@ import (
 )
 
 // addDriverTotals has the driver's own totals of devices believed, should it offer any:
-// it knows of memory that nobody accounts for. Which chip of a board it is on is known
+// it knows of memory that no process accounts for. Which chip of a board it is on is known
 // where there is one.
 func addDriverTotals(s *model.Snapshot, sweep kmd.Sweep) {
 	for i := range sweep.Found {

@@ -15,7 +15,7 @@ func TestDriverTotal(t *testing.T) {
 		accounted, want model.Bytes
 		doubt           bool
 	}{
-		"nobody accounts":     {missing, model.ExactBytes(5000), false},
+		"no process accounts": {missing, model.ExactBytes(5000), false},
 		"nothing is known of": {model.ExactBytes(0), model.ExactBytes(5000), false},
 		"a part is":           {model.ExactBytes(3000).Doubted(model.AtLeast), model.ExactBytes(5000), false},
 		"all is":              {model.ExactBytes(5000), model.ExactBytes(5000), false},

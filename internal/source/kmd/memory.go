@@ -9,7 +9,7 @@ import (
 // Memory is the driver's own accounting of device memory. No release has any
 // yet; proposals put files of these names below the class device.
 type Memory struct {
-	// Used is what is allocated in all, whoever did it; missing without a reason where
+	// Used is what is allocated in all, by any process; missing without a reason where
 	// the driver does not report it.
 	Used [model.NumPools]model.Reading[uint64]
 	// ByPID is what single processes have; nil if the driver does not report it.
