@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ttmon/ttmon/internal/api/client"
-	"github.com/ttmon/ttmon/internal/console"
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/host"
+	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/view/why"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -104,7 +104,7 @@ func (w *whyCmd) run(args []string) error {
 	case w.json:
 		return w.Output("").Write(body)
 	case w.html != "":
-		return w.Output(w.html).Write(why.AppendHTML(nil, r, w.now()))
+		return w.Output(w.html).Write(sheet.AppendHTML(nil, why.Sheet(r, why.Options{Now: w.now()})))
 	}
 	return w.print(r)
 }
@@ -179,22 +179,11 @@ func (w *whyCmd) noFailure() string {
 }
 
 func (w *whyCmd) print(r *failure.Record) error {
-	o, err := w.textOptions()
+	to, err := w.TextOptions(w.Stdout)
 	if err != nil {
 		return err
 	}
-	o.Top, o.Stack = w.top, w.stack
-	return w.PrintText(why.Append(nil, r, o))
-}
-
-// textOptions says for which terminal failures are shown.
-func (w *whyCmd) textOptions() (why.Options, error) {
-	o, err := w.TextOptions(w.Stdout)
-	if err != nil {
-		return why.Options{}, err
-	}
-	width, _, _ := console.Size(w.Stdout)
-	return why.Options{Width: width, ASCII: o.ASCII, Color: o.Color, Now: w.now(), User: userName}, nil
+	return w.PrintText(why.Append(nil, r, why.Options{Now: w.now(), Top: w.top, Stack: w.stack, User: userName}, to.Options))
 }
 
 // userName is the name of a user, or its number.
@@ -220,9 +209,9 @@ func (w *whyCmd) printList(ctx context.Context, from keeper) error {
 	if len(list) == 0 {
 		return w.PrintText([]byte(w.noFailure()))
 	}
-	o, err := w.textOptions()
+	to, err := w.TextOptions(w.Stdout)
 	if err != nil {
 		return err
 	}
-	return w.PrintText(why.AppendList(nil, list, o))
+	return w.PrintText(why.AppendList(nil, list, w.now(), to.Options))
 }

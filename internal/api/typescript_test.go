@@ -11,6 +11,7 @@ import (
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/pagejson"
+	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/view/why"
 )
 
@@ -30,9 +31,16 @@ var pageTypes = []struct {
 	{pagejson.Mesh{}, "Mesh"},
 	{pagejson.Link{}, "MeshLink"},
 	{pagejson.End{}, "MeshEnd"},
+	{sheet.Value{}, "Fact"},
+	{sheet.Pair{}, "Pair"},
+	{sheet.Note{}, "Note"},
+	{sheet.Column{}, "SheetColumn"},
+	{sheet.Row{}, "SheetRow"},
+	{sheet.Table{}, "SheetTable"},
+	{sheet.Map{}, "SheetMap"},
+	{sheet.Part{}, "SheetPart"},
+	{sheet.Sheet{}, "Sheet"},
 	{why.Page{}, "Failure"},
-	{why.PageHolder{}, "FailureHolder"},
-	{why.PageMap{}, "FailureMap"},
 	{rangeAnswer{}, "RangeAnswer"},
 	{rangeSeries{}, "RangeSeries"},
 	{model.Event{}, "Event"},

@@ -175,52 +175,83 @@ export interface Mesh {
   lost: string;
 }
 
-export interface FailureHolder {
-  name: string;
-  function: string;
-  tensor: string;
-  number: number;
-  bytes: number;
-  size: string;
-  blocks: number;
-  age: string;
-  stack: string[];
+export interface Fact {
+  text: string;
+  n: number | null;
+  level?: Level;
+  gone?: boolean;
+  why?: string;
+  note?: string;
+  time?: string | null;
 }
 
-export interface FailureMap {
-  base_address: number;
-  bank_capacity: number;
-  size: string;
-  bank_cut_bytes: number;
-  exact: boolean;
-  blocks: [number, number, number, number][];
-  left_out: number;
-  piece_bytes: number;
-  hole_address: number;
+export interface Pair {
+  name: string;
+  value: Fact;
+}
+
+export interface Note {
+  code?: string;
+  level?: Level;
+  text: string;
+}
+
+export interface SheetColumn {
+  name: string;
+  head: string;
+  help?: string;
+  right?: boolean;
+  rank?: number;
+  bar?: boolean;
+}
+
+export interface SheetRow {
+  color?: number;
+  cells: Fact[];
+}
+
+export interface SheetTable {
+  columns: SheetColumn[];
+  rows: SheetRow[];
+  more?: string;
+}
+
+export interface Piece {
+  at: number;
+  size: number;
   label: string;
+}
+
+export interface SheetMap {
+  base: number;
+  size: number;
+  cut: number;
+  exact: boolean;
+  spans: [number, number, number, number][];
+  left_out: number;
+  names: string[];
+  piece: Piece | null;
+  end: string;
+}
+
+export interface SheetPart {
+  title: string;
+  folded?: boolean;
+  pairs?: Pair[];
+  table?: SheetTable | null;
+  map?: SheetMap | null;
+  notes?: Note[];
+}
+
+export interface Sheet {
+  title: string;
+  status: Note | null;
+  parts: SheetPart[];
 }
 
 export interface Failure {
   id: string;
-  pid: number;
-  program: string;
-  where: string;
-  what: string;
-  time: string;
-  first: string;
-  last: string;
-  count: number;
-  asked: string;
-  by: string;
-  free: string;
-  verdict: string;
-  fits: string;
-  fixes: string[];
-  notes: string[];
-  bank: string;
-  holders: FailureHolder[];
-  stack: string[];
-  map: FailureMap | null;
+  sheet: Sheet;
 }
 
 export interface RangeSeries {

@@ -1,14 +1,14 @@
 // Requests for device memory that failed: all that are kept, and the story of one.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { file, get } from "./api";
 import { useBeat } from "./beat";
-import { bytes, moment, noLine } from "./figures";
-import { fillOf } from "./holders";
-import { A, Empty, Panel, poolNames, Reasons, save, useWidth } from "./parts";
+import { moment } from "./figures";
+import { A, Empty, Panel, poolNames, save } from "./parts";
 import { useRoute } from "./route";
 import { state, type State } from "./store";
-import type { Failure, FailureHolder, FailureMap } from "./answers";
+import { Parts } from "./sheet";
+import type { Failure } from "./answers";
 
 interface Summary {
   id: string;
@@ -98,161 +98,13 @@ function FailurePage(p: { id: string }) {
   return (
     <article class="failure">
       <div class="title">
-        <h2>{f.what}</h2>
-        <span class="command">
-          {f.program} ({f.pid})
-        </span>
-        <span>{f.where}</span>
-        <time dateTime={f.time}>{moment(f.time)}</time>
+        <h2>{f.sheet.title}</h2>
         <button onClick={store} title="this page as one HTML file, to be sent">
           Save as HTML
         </button>
       </div>
       {refused && <p class="banner warn">{refused}</p>}
-      <Panel title="Why">
-        <p class="cause">{f.verdict}</p>
-        <dl class="asked">
-          <dt>asked for</dt>
-          <dd>{f.asked}</dd>
-          {f.by && (
-            <>
-              <dt>by</dt>
-              <dd>
-                <code>{f.by}</code>
-              </dd>
-            </>
-          )}
-          <dt>free</dt>
-          <dd>{f.free}</dd>
-          {f.count > 1 && (
-            <>
-              <dt>times</dt>
-              <dd>
-                {f.count} from {moment(f.first)} to {moment(f.last)}; this is the one of {moment(f.time)}
-              </dd>
-            </>
-          )}
-        </dl>
-        {f.map && <BankPicture story={f} map={f.map} />}
-      </Panel>
-      {f.fixes.length > 0 && (
-        <Panel title={f.fits[0]!.toUpperCase() + f.fits.slice(1)}>
-          <ul class="fixes">
-            {f.fixes.map((x) => (
-              <li key={x}>{x}</li>
-            ))}
-          </ul>
-        </Panel>
-      )}
-      {f.holders.length > 0 && (
-        <Panel title={`Who held each ${f.bank}`}>
-          <Holders list={f.holders} />
-        </Panel>
-      )}
-      <Reasons list={f.notes} />
-      {f.stack.length > 0 && (
-        <details class="stack">
-          <summary>stack of the request</summary>
-          <pre>{f.stack.join("\n")}</pre>
-        </details>
-      )}
+      <Parts of={f.sheet} />
     </article>
-  );
-}
-
-const hex = (n: number) => "0x" + n.toString(16);
-
-/** The bank along its addresses, and below it, to scale, the piece that found no room. */
-function BankPicture(p: { story: Failure; map: FailureMap }) {
-  const { map: m, story } = p;
-  const box = useRef<HTMLDivElement>(null);
-  const width = useWidth(box);
-  const [hover, setHover] = useState("");
-  const scale = width / m.bank_capacity;
-  const x = (address: number) => (address - m.base_address) * scale;
-  const piece = Math.min(m.piece_bytes * scale, width);
-  const left = Math.min(x(m.hole_address), width - piece);
-  const look = (at: number) => {
-    const address = m.base_address + at / scale;
-    const b = m.blocks.find(([from, size]) => from <= address && address < from + size);
-    if (!b) {
-      setHover((m.exact ? "free at " : "nothing known at ") + hex(Math.floor(address)));
-      return;
-    }
-    const h = story.holders.find((y) => y.number === b[2]);
-    const made = b[3] ? `, made ${Math.round(b[3] / 100) / 10} s before` : "";
-    setHover(`${h ? `${h.name} ${h.function} ${h.tensor}`.trim() : noLine()}: ${bytes(b[1])} at ${hex(b[0])}${made}`);
-  };
-  return (
-    <figure class="bank missing">
-      <div ref={box}>
-        <svg
-          width={width}
-          height={66}
-          role="img"
-          aria-label={`a ${story.bank} of ${m.size}: ${story.free} free, ${m.label}`}
-          onPointerMove={(e) => look(e.offsetX)}
-          onPointerDown={(e) => look(e.offsetX)}
-          onPointerLeave={() => setHover("")}
-        >
-          <rect class={m.exact ? "free" : "free unknown"} width={width} height={40} />
-          {m.bank_cut_bytes > 0 && <rect class="cut" width={m.bank_cut_bytes * scale} height={40} />}
-          {m.blocks.map(([address, size, holder]) => (
-            <rect key={address} class="block" x={x(address)} width={Math.max(size * scale, 0.6)} height={40} style={{ fill: fillOf(holder) }} />
-          ))}
-          <rect class="piece" x={left} y={46} width={Math.max(piece, 2)} height={12} />
-        </svg>
-      </div>
-      <p class="under">
-        <span>0</span>
-        <span class="hover">
-          {hover || (
-            <>
-              <i class="swatch piece" aria-hidden="true" /> {m.label}
-              {m.left_out > 0 && `; ${m.left_out} smaller blocks are not drawn`}
-            </>
-          )}
-        </span>
-        <span>{m.size}</span>
-      </p>
-    </figure>
-  );
-}
-
-function Holders(p: { list: FailureHolder[] }) {
-  const most = Math.max(...p.list.map((h) => h.bytes), 1);
-  return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Who held the bank">
-      <table class="holders">
-        <thead>
-          <tr>
-            <th>Line</th>
-            <th>Function</th>
-            <th class="num">Holds</th>
-            <th class="barcol" aria-label="share" />
-            <th class="num">Blocks</th>
-            <th class="num">Oldest</th>
-          </tr>
-        </thead>
-        <tbody>
-          {p.list.map((h) => (
-            <tr key={h.number} title={h.stack.join("\n")}>
-              <td>
-                <i class="swatch" style={{ background: fillOf(h.number) }} aria-hidden="true" /> {h.name}
-              </td>
-              <td>
-                {h.function} {h.tensor && <span class="muted">{h.tensor}</span>}
-              </td>
-              <td class="num">{h.size}</td>
-              <td class="barcol">
-                <span class="share" style={{ width: (h.bytes / most) * 100 + "%", background: fillOf(h.number) }} />
-              </td>
-              <td class="num">{h.blocks}</td>
-              <td class="num">{h.age || "–"}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
   );
 }

@@ -19,7 +19,7 @@ type Column struct {
 	Right bool // cells and head are aligned to the right
 	Rank  int  // when space is short the highest rank goes first; 0 never goes
 	Tight bool // one blank before it instead of two: it begins with one, or with a mark
-	Bar   bool // it takes what space is left, up to maxBar; its head is that of the column behind it
+	Bar   bool // it takes what space is left, up to maxBar
 	Rest  bool // it takes all that is left, and is cut there
 }
 
@@ -202,15 +202,15 @@ func (t *Table) gap(i int, widths []int) int {
 	return 2
 }
 
-// Head is the line of heads. The head of a column whose left neighbour is a bar is
-// said above the bar.
+// Head is the line of heads. That of a column that belongs to the bar on its left is said
+// above the bar.
 func (t *Table) Head(at []Place, st cells.Style) Line {
 	heads := make([]Cell, len(at))
 	for i, col := range t.Columns {
 		switch {
-		case col.Bar:
+		case col.Bar && t.Columns[i+1].Tight:
 			heads[i] = C(t.Columns[i+1].Head, st)
-		case i > 0 && t.Columns[i-1].Bar && at[i-1].W >= 0:
+		case col.Tight && i > 0 && t.Columns[i-1].Bar && at[i-1].W >= 0:
 		default:
 			heads[i] = C(col.Head, st)
 		}

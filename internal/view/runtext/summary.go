@@ -10,6 +10,7 @@ import (
 	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/why"
 	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
@@ -98,7 +99,7 @@ func (p *printer) failures(r *runreport.Report) {
 	}
 	last := r.Failures[len(r.Failures)-1]
 	p.line("")
-	p.dst = why.Append(p.dst, last, why.Options{Width: p.o.Width, ASCII: p.o.ASCII, Color: p.o.Color, Top: p.o.Top, Now: now, Brief: len(r.Processes) == 1})
+	p.dst = why.Append(p.dst, last, why.Options{Top: p.o.Top, Now: now, Brief: len(r.Processes) == 1}, lines.Options{Width: p.o.Width, ASCII: p.o.ASCII, Color: p.o.Color})
 	if n := len(r.Failures) - 1; n > 0 {
 		p.line("  before it")
 		for _, f := range r.Failures[max(0, n-4):n] {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/view/lines"
+	"github.com/ttmon/ttmon/internal/view/sheet"
 )
 
 // FuzzShown: a record comes from a file, or from another machine. Whatever it says,
@@ -25,11 +27,10 @@ func FuzzShown(f *testing.F) {
 			return
 		}
 		for _, width := range []int{0, 20, 80} {
-			Append(nil, r, Options{Width: width, Now: noon, Stack: true, Color: true})
+			Append(nil, r, Options{Now: noon, Stack: true}, lines.Options{Width: width, Color: true})
 		}
-		AppendHTML(nil, r, noon)
-		NewPage(r, noon)
-		AppendList(nil, []failure.Summary{r.Summary()}, Options{Now: noon})
+		sheet.AppendHTML(nil, Sheet(r, Options{Now: noon}))
+		AppendList(nil, []failure.Summary{r.Summary()}, noon, lines.Options{})
 		_ = Event(r, true)
 	})
 }

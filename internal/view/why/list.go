@@ -4,58 +4,33 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // AppendList appends a table of failures, in the order of the list.
-func AppendList(dst []byte, list []failure.Summary, o Options) []byte {
-	if o.Width == 0 {
-		o.Width = 100
-	}
-	rows := [][]string{{"Which", "When", "Pool", "Asked", "Cause", "Program"}}
+func AppendList(dst []byte, list []failure.Summary, now time.Time, to lines.Options) []byte {
+	t := &lines.Table{Columns: []lines.Column{{Head: "Which"}, {Head: "When"}, {Head: "Pool"}, {Head: "Asked", Right: true}, {Head: "Cause"}, {Head: "Program", Rest: true}}}
+	p := lines.Printer{Options: to, Buf: dst}
 	for i := range list {
-		rows = append(rows, listRow(&list[i], o))
-	}
-	widths, left := make([]int, len(rows[0])-1), o.Width
-	for i := range widths {
-		for _, r := range rows {
-			widths[i] = max(widths[i], words.Width(r[i]))
+		x := &list[i]
+		cause := Cause(x.Cause)
+		if x.Count > 1 {
+			cause += fmt.Sprintf(" ×%d", x.Count)
 		}
-		left -= widths[i] + 2
+		pool, _ := model.PoolNamed(x.Pool)
+		t.Add(words.Escape(x.ID), ago(now, x.Last), words.PoolName(pool), total(x), cause)
 	}
+	at := t.Layout(p.LayoutWidth())
 	for i := range list {
-		rows[i+1] = append(rows[i+1], listProgram(&list[i], left))
+		t.Rows[i].Cells = append(t.Rows[i].Cells, lines.C(listProgram(&list[i], at[len(at)-1].W)))
 	}
-	p := printer{o: o, dst: dst}
-	for n, r := range rows {
-		var b strings.Builder
-		for i, cell := range r[:len(r)-1] {
-			if i == askedColumn {
-				cell = words.PadLeft(cell, widths[i])
-			}
-			b.WriteString(words.Pad(cell, widths[i]) + "  ")
-		}
-		line := words.Truncate(b.String()+r[len(r)-1], o.Width)
-		if n == 0 {
-			line = p.bold(line)
-		}
-		p.line(line)
-	}
-	return p.dst
-}
-
-const askedColumn = 3
-
-func listRow(x *failure.Summary, o Options) []string {
-	cause := Cause(x.Cause)
-	if x.Count > 1 {
-		cause += fmt.Sprintf(" ×%d", x.Count)
-	}
-	pool, _ := model.PoolNamed(x.Pool)
-	return []string{words.Escape(x.ID), ago(o.Now, x.Last), words.PoolName(pool), total(x), cause}
+	p.Table(t)
+	return p.Buf
 }
 
 // listProgram names the line and the program in so many columns. The pid stays: it
@@ -93,7 +68,7 @@ func Sentence(x *failure.Summary) string {
 func total(x *failure.Summary) string {
 	switch {
 	case x.Kind == failure.Clash:
-		return "–"
+		return words.Nothing
 	case x.Bytes > 0:
 		return words.Bytes(x.Bytes)
 	}

@@ -439,24 +439,31 @@ func blockText(list []blocks.Block, holders []Holder, bank string, at time.Time)
 // Doubts say what is not known.
 func Doubts(r *failure.Record) (list []string) {
 	for _, d := range r.Doubts {
-		switch d {
-		case failure.StateUnknown:
-			list = append(list, "the process ran before it was watched, or events were lost: its blocks are not all known")
-		case failure.BlocksMissing:
-			list = append(list, "not all blocks that it held are kept with the failure")
-		case failure.NoLines:
-			list = append(list, "lines are not known: ttmon run --stacks -- COMMAND names them")
-		case failure.NoHolderLines:
-			list = append(list, "which lines hold the memory is not known: ttmon run --stacks -- COMMAND names them")
-		case failure.LinesMissing:
-			list = append(list, "which lines hold the memory is not known: no line that is recorded led to it (--stacks=all records functions, too)")
-		case failure.ChipUnknown:
-			list = append(list, "which chip it is about is not known")
-		case failure.SeveralDevices:
-			list = append(list, "the program has several devices: which of them was checked is not known")
+		if text := doubt(d); text != "" {
+			list = append(list, text)
 		}
 	}
 	return list
+}
+
+func doubt(d failure.DoubtKind) string {
+	switch d {
+	case failure.StateUnknown:
+		return "the process ran before it was watched, or events were lost: its blocks are not all known"
+	case failure.BlocksMissing:
+		return "not all blocks that it held are kept with the failure"
+	case failure.NoLines:
+		return "lines are not known: ttmon run --stacks -- COMMAND names them"
+	case failure.NoHolderLines:
+		return "which lines hold the memory is not known: ttmon run --stacks -- COMMAND names them"
+	case failure.LinesMissing:
+		return "which lines hold the memory is not known: no line that is recorded led to it (--stacks=all records functions, too)"
+	case failure.ChipUnknown:
+		return "which chip it is about is not known"
+	case failure.SeveralDevices:
+		return "the program has several devices: which of them was checked is not known"
+	}
+	return ""
 }
 
 // Others say what other processes had of the chips.

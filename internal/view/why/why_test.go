@@ -1,6 +1,7 @@
 package why
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,8 @@ import (
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/lines"
+	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
@@ -25,8 +28,8 @@ func frame(file string, line int, function string) ledgerfile.Frame {
 	return ledgerfile.Frame{File: file, Line: line, Function: function}
 }
 
-// lines are the places in a program that hold blocks, from 1.
-var lines = []failure.Site{
+// sites are the places in a program that hold blocks, from 1.
+var sites = []failure.Site{
 	{Number: 1, Stack: []ledgerfile.Frame{
 		frame("/opt/venv/lib/python3.12/site-packages/ttnn/decorators.py", 500, "__call__"), frame("/home/anna/model.py", 88, "kv_cache"), frame("/home/anna/serve.py", 12, "main"),
 	}},
@@ -54,7 +57,7 @@ func record(pool model.Pool, capacity, need uint64, list ...block) *failure.Reco
 		Chips:   []failure.Chip{{ID: 7, Device: &device, BusID: "0000:01:00.0", Board: "p150a"}},
 		Request: failure.Request{Bytes: 8 * need, BankBytes: need, Page: 2048, Sharded: &no},
 		Stack:   []ledgerfile.Frame{frame("/home/anna/model.py", 131, "scores"), frame("/home/anna/serve.py", 15, "main")},
-		Sites:   lines, Siblings: []failure.Sibling{}, Others: []failure.Other{}, Doubts: []failure.DoubtKind{},
+		Sites:   sites, Siblings: []failure.Sibling{}, Others: []failure.Other{}, Doubts: []failure.DoubtKind{},
 	}
 }
 
@@ -109,33 +112,28 @@ func stories() map[string]*failure.Record {
 func TestStories(t *testing.T) {
 	for name, r := range stories() {
 		t.Run(name, func(t *testing.T) {
-			o := Options{Width: 80, Now: noon.Add(12 * time.Second), User: func(int) string { return "anna" }}
-			text := Append(nil, r, o)
+			o, to := Options{Now: noon.Add(12 * time.Second), Top: 8, User: func(int) string { return "anna" }}, lines.Options{Width: 80}
+			text := Append(nil, r, o, to)
 			for line := range strings.Lines(string(text)) {
-				if n := words.Width(strings.TrimSuffix(line, "\n")); n > o.Width {
+				if n := words.Width(strings.TrimSuffix(line, "\n")); n > to.Width {
 					t.Errorf("%d columns: %s", n, line)
 				}
 			}
 			file := "testdata/" + strings.ReplaceAll(name, " ", "-")
 			golden.Check(t, file+".txt", text)
-			golden.Check(t, file+".html", AppendHTML(nil, r, o.Now))
-			o.Color = true
-			golden.Check(t, file+".colour.txt", Append(nil, r, o))
+			golden.Check(t, file+".html", sheet.AppendHTML(nil, Sheet(r, Options{Now: o.Now})))
+			to.Color = true
+			golden.Check(t, file+".colour.txt", Append(nil, r, o, to))
 		})
 	}
 }
 
 // TestColourOnlyColours: without its colours a story is the plain one.
 func TestColourOnlyColours(t *testing.T) {
-	strip := strings.NewReplacer("\x1b[0m", "", "\x1b[1m", "")
+	colour := regexp.MustCompile("\x1b\\[[0-9;]*m")
 	for name, r := range stories() {
-		o := Options{Width: 80, Now: noon}
-		want := string(Append(nil, r, o))
-		o.Color = true
-		got := strip.Replace(string(Append(nil, r, o)))
-		for _, n := range append([]int{missingColor}, palette...) {
-			got = strings.ReplaceAll(got, sgrCode(n), "")
-		}
+		want := string(Append(nil, r, Options{Now: noon}, lines.Options{Width: 80}))
+		got := colour.ReplaceAllString(string(Append(nil, r, Options{Now: noon}, lines.Options{Width: 80, Color: true})), "")
 		if got != want {
 			t.Errorf("%s:\n%s\ninstead of\n%s", name, got, want)
 		}
@@ -144,10 +142,10 @@ func TestColourOnlyColours(t *testing.T) {
 
 // TestASCII: where a terminal shows no more than ASCII, there is no more.
 func TestASCII(t *testing.T) {
-	o := Options{Width: 80, ASCII: true, Now: noon}
+	to := lines.Options{Width: 80, ASCII: true}
 	for name, r := range stories() {
-		text := Append(nil, r, o)
-		text = AppendList(text, []failure.Summary{r.Summary()}, o)
+		text := Append(nil, r, Options{Now: noon}, to)
+		text = AppendList(text, []failure.Summary{r.Summary()}, noon, to)
 		for _, c := range string(text) {
 			if c > 126 || c < 32 && c != '\n' {
 				t.Errorf("%s has %q:\n%s", name, c, text)
@@ -160,11 +158,11 @@ func TestASCII(t *testing.T) {
 // TestForeignText: what programs are called, and their lines, is text and no more.
 func TestForeignText(t *testing.T) {
 	r := stories()["hostile"]
-	text := string(Append(nil, r, Options{Width: 120, Now: noon, Stack: true})) + string(AppendList(nil, []failure.Summary{r.Summary()}, Options{Now: noon})) + Event(r, true)
+	text := string(Append(nil, r, Options{Now: noon, Stack: true}, lines.Options{Width: 120})) + string(AppendList(nil, []failure.Summary{r.Summary()}, noon, lines.Options{})) + Event(r, true)
 	if strings.ContainsAny(text, "\x1b\a") {
 		t.Errorf("%q", text)
 	}
-	page := string(AppendHTML(nil, r, noon))
+	page := string(sheet.AppendHTML(nil, Sheet(r, Options{Now: noon})))
 	for _, bad := range []string{"<script", "<img", "<b>", "\x1b"} {
 		if strings.Contains(page, bad) {
 			t.Errorf("the page has %q", bad)
@@ -175,7 +173,7 @@ func TestForeignText(t *testing.T) {
 func TestWidths(t *testing.T) {
 	for name, r := range stories() {
 		for _, width := range []int{40, 60, 200} {
-			for line := range strings.Lines(string(Append(nil, r, Options{Width: width, Now: noon, Stack: true}))) {
+			for line := range strings.Lines(string(Append(nil, r, Options{Now: noon, Stack: true}, lines.Options{Width: width}))) {
 				if n := words.Width(strings.TrimSuffix(line, "\n")); n > width {
 					t.Errorf("%s in %d columns takes %d: %s", name, width, n, line)
 				}
@@ -193,49 +191,32 @@ func TestList(t *testing.T) {
 		list = append(list, s)
 	}
 	list[3].Bytes = 0 // not known
-	golden.Check(t, "testdata/list-80.txt", AppendList(nil, list, Options{Width: 80, Now: noon}))
-	golden.Check(t, "testdata/list-140.txt", AppendList(nil, list, Options{Width: 140, Now: noon}))
+	golden.Check(t, "testdata/list-80.txt", AppendList(nil, list, noon, lines.Options{Width: 80}))
+	golden.Check(t, "testdata/list-140.txt", AppendList(nil, list, noon, lines.Options{Width: 140}))
 }
 
-// TestPageIsBounded: of more blocks than a screen has points the largest are drawn,
-// by address.
-func TestPageIsBounded(t *testing.T) {
-	r := record(model.DRAM, 4096*mib, 5000*mib)
-	for i := range uint64(2 * maxPageBlocks) {
-		r.State.Alloc(blocks.Block{Addr: base + i*4096, Size: 64 + i%2*64})
-	}
-	r.Judge()
-	m := NewPage(r, noon).Map
-	if len(m.Blocks) != maxPageBlocks || m.LeftOut != maxPageBlocks || m.Blocks[0][1] != 128 {
-		t.Fatalf("%d blocks, %d left out, the first is %v", len(m.Blocks), m.LeftOut, m.Blocks[0])
-	}
-	for i := 1; i < len(m.Blocks); i++ {
-		if m.Blocks[i][0] <= m.Blocks[i-1][0] {
-			t.Fatal("they are not in the order of their addresses")
-		}
-	}
-}
-
-// TestPage: the page has the sentences of the text, and numbers that belong to each
-// other.
-func TestPage(t *testing.T) {
+// TestMap: what is drawn of the bank is what its holders hold.
+func TestMap(t *testing.T) {
 	for name, r := range stories() {
-		p := NewPage(r, noon)
-		text := strings.Join(strings.Fields(string(Append(nil, r, Options{Width: 300, Now: noon}))), " ")
-		for _, want := range append([]string{p.Asked, p.Free, p.Verdict}, p.Fixes...) {
-			if !strings.Contains(text, want) {
-				t.Errorf("%s: the text does not say %q:\n%s", name, want, text)
+		var m *sheet.Map
+		var table *sheet.Table
+		for _, p := range Sheet(r, Options{Now: noon}).Parts {
+			if p.Map != nil {
+				m = p.Map
+			}
+			if p.Table != nil {
+				table = p.Table
 			}
 		}
-		if p.Map == nil {
+		if m == nil {
 			continue
 		}
 		var sum, held uint64
-		for _, b := range p.Map.Blocks {
-			sum += b[1]
+		for _, s := range m.Spans {
+			sum += s[1]
 		}
-		for i := range p.Holders {
-			held += p.Holders[i].Bytes
+		for _, r := range table.Rows {
+			held += uint64(*r.Cells[2].N)
 		}
 		if sum != held || sum != r.State.Usage().BankBytes {
 			t.Errorf("%s: %d bytes are drawn, %d are held", name, sum, held)
