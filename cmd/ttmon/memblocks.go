@@ -83,7 +83,7 @@ func (m *memCmd) runBlocks() error {
 		return answer.WriteReports(m.blocks.report)
 	case m.blocks.json:
 		return m.printBlocksJSON(answer, wanted)
-	case terminal && wanted == nil && !m.once && !m.plain:
+	case terminal && wanted == nil && answer.Reported == nil && !m.once && !m.plain:
 		return m.showBlocks(h, answer)
 	}
 	return m.printBlocks(answer, wanted)

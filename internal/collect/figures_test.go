@@ -2,6 +2,7 @@ package collect
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/blocks"
@@ -18,6 +19,23 @@ func watchedAt(pid int, chip, dram, occupied uint64) claim.Held {
 	}
 	h.Pools[model.DRAM].Occupied = model.ExactBytes(occupied)
 	return h
+}
+
+// TestRefusedReport: a report that is not believed counts nowhere: not on the device,
+// and not as a figure of the process.
+func TestRefusedReport(t *testing.T) {
+	s := lab(runs(5, 1))
+	newJoin(s, []claim.Set{{Source: model.FromSocket, Held: []claim.Held{reported(5, 0, 16<<40)}}}, at).run()
+	refused := false
+	for _, u := range s.Processes[0].Devices {
+		refused = refused || slices.ContainsFunc(u.Doubts, func(d model.Doubt) bool { return d.Kind == model.NotBelieved })
+		if u.Memory[model.DRAM].Known() {
+			t.Errorf("the process: %+v", u)
+		}
+	}
+	if n, _, _ := s.Devices[1].Memory.Pools[model.DRAM].Used.Best(); n != 0 || !refused {
+		t.Errorf("the device: %d; refused %v", n, refused)
+	}
 }
 
 // TestOccupied: what is occupied is known where every process on the chip is

@@ -280,15 +280,15 @@ func (h *Host) Buffers(ctx context.Context, t act.Target) ([]act.Buffer, error) 
 	}
 	c := client.New(path)
 	defer c.Close()
-	list, err := c.Buffers(ctx, t.PID, t.StartTicks, 500)
+	reported, err := c.Buffers(ctx, t.PID, t.StartTicks, 500)
 	if errors.Is(err, client.ErrNotFound) {
 		return nil, act.ErrUnknown
 	}
 	if err != nil {
 		return nil, err
 	}
-	out := make([]act.Buffer, len(list))
-	for i, b := range list {
+	out := make([]act.Buffer, len(reported.Buffers))
+	for i, b := range reported.Buffers {
 		out[i] = act.Buffer{Device: model.NoDevice, Chip: b.Chip, Pool: b.Pool, Bytes: b.Size, Age: time.Since(b.Born), Note: b.Kind}
 		if b.Index != nil {
 			out[i].Device = *b.Index

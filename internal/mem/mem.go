@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/console"
@@ -23,6 +24,7 @@ import (
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/view/bankmap"
+	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/tui/bank"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -38,6 +40,10 @@ type Answer struct {
 	Tensor func(blocks.Block) string
 	// Refresh asks again, for a screen; nil: the answer does not change.
 	Refresh func(ctx context.Context, ascii bool) bank.Answer
+
+	// Reported are the buffers of a process that reports them itself and is not
+	// watched: there are no Processes then.
+	Reported *apitype.Buffers
 
 	sites []runreport.Site // of its blocks, by number; nil: not known
 }
@@ -74,6 +80,11 @@ func (q Question) Fetch(h *host.Host) (*Answer, error) {
 		return nil, exit.With(exit.Internal, "%w", err)
 	}
 	found, sites, err := q.processes(ctx, c, snap)
+	if errors.Is(err, client.ErrNotFound) {
+		if reported, _ := q.reported(ctx, c); reported != nil {
+			return &Answer{Snapshot: snap, Time: time.Now(), Reported: reported}, nil
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -179,6 +190,9 @@ func (q Question) processes(ctx context.Context, c *client.Client, snap *model.S
 
 // Append prints the maps of the banks, and what would fit; nil: nothing is asked.
 func (a *Answer) Append(dst []byte, wanted *bankmap.FitRequest, width int, ascii, color bool) []byte {
+	if a.Reported != nil {
+		return a.appendReported(dst, lines.Options{Width: width, ASCII: ascii, Color: color})
+	}
 	view := bankmap.Options{Width: width, ASCII: ascii, Now: a.Time, Chip: words.ChipNames(a.Snapshot), Place: a.Place, Tensor: a.Tensor}
 	for _, p := range a.Processes {
 		view.Title = title(a.Snapshot, p.PID)
@@ -204,6 +218,9 @@ func (a *Answer) AppendJSON(dst []byte, wanted *bankmap.FitRequest) ([]byte, err
 	doc := map[string]any{"schema": "ttmon.blocks/1", "time": a.Time.UTC().Format(time.RFC3339Nano), "processes": a.Processes}
 	if a.sites != nil {
 		doc["sites"] = a.sites
+	}
+	if a.Reported != nil {
+		doc["processes"], doc["reported"] = []*blocks.Process{}, a.Reported
 	}
 	if wanted != nil {
 		fits := []answerTo{}
@@ -254,6 +271,9 @@ func answersTo(p *blocks.Process, q *bankmap.FitRequest) (list []answerTo) {
 
 // WriteReports writes the files that tt-metal itself writes on demand.
 func (a *Answer) WriteReports(dir string) error {
+	if a.Reported != nil {
+		return exit.With(exit.Unsupported, "process %d reports its buffers over the allocation socket, which says nothing of banks: tt-metal's reports cannot be written of it", a.Reported.PID)
+	}
 	p := a.Processes[0]
 	used := bankmap.InUse(p)
 	if len(used) == 0 {

@@ -49,6 +49,9 @@ func daemon(t *testing.T) string {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/v1/snapshot", func(w http.ResponseWriter, _ *http.Request) { w.Write(wire.Append(nil, snap)) })
 	mux.HandleFunc("/v1/processes/4242/blocks", func(w http.ResponseWriter, _ *http.Request) { w.Write(watched) })
+	mux.HandleFunc("/v1/processes/9/buffers", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"pid":9,"total":3,"total_bytes":3145728,"buffers":[{"kind":"buffer","index":1,"pool":"dram","id":4096,"size_bytes":2097152},{"kind":"buffer","device":7,"pool":"l1","size_bytes":1024}]}`)
+	})
 	server := &http.Server{Handler: mux}
 	go server.Serve(l)
 	t.Cleanup(func() { server.Close() })
@@ -94,6 +97,31 @@ func TestAsk(t *testing.T) {
 	_, err := ask(t, Question{PID: 4242}, "")
 	if e, ok := errors.AsType[*exit.Error](err); !ok || e.Code != exit.Unsupported {
 		t.Errorf("without a ttmond: %v", err)
+	}
+}
+
+// TestReporter: of a process that reports its buffers itself these are listed. Its
+// allocator is not known, so there are no tt-metal reports of it.
+func TestReporter(t *testing.T) {
+	a, err := ask(t, Question{PID: 9}, daemon(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(a.Append(nil, nil, 100, true, false))
+	for _, want := range []string{"1  DRAM  2.0 MiB", "0x1000", "L1    1.0 KiB", "another user's", "3 buffers, 3.0 MiB (the largest 2 are listed)"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if err := a.WriteReports(t.TempDir()); err == nil {
+		t.Error("tt-metal's reports were written of a process whose allocator is not known")
+	}
+	b, err := a.AppendJSON(nil, nil)
+	var doc struct {
+		Reported struct{ Buffers []struct{ Pool string } }
+	}
+	if err := errors.Join(err, json.Unmarshal(b, &doc)); err != nil || len(doc.Reported.Buffers) != 2 {
+		t.Errorf("%v\n%s", err, b)
 	}
 }
 

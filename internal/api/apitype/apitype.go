@@ -160,6 +160,16 @@ type Ledger struct {
 	Leaks     uint64 `json:"leaks"`  // leftovers reported since the start
 }
 
+// Buffers are live buffers that a process reported, as far as they were asked for.
+type Buffers struct {
+	Schema     string   `json:"schema"`
+	PID        int      `json:"pid"`
+	StartTicks uint64   `json:"start_ticks"`
+	Total      int      `json:"total"` // of those that match
+	TotalBytes uint64   `json:"total_bytes"`
+	Buffers    []Buffer `json:"buffers"`
+}
+
 // Buffer is a live buffer in /v1/processes/PID/buffers.
 type Buffer struct {
 	Kind   string    `json:"kind"`

@@ -100,16 +100,19 @@ func (c *Client) SnapshotEvery(ctx context.Context, every time.Duration) (*model
 
 // Buffers asks for the largest live buffers of a process. One that does not
 // report has none: ErrNotFound.
-func (c *Client) Buffers(ctx context.Context, pid int, startTicks uint64, limit int) ([]apitype.Buffer, error) {
-	body, err := c.get(ctx, fmt.Sprintf("/v1/processes/%d/buffers?limit=%d&start=%d", pid, limit, startTicks))
+func (c *Client) Buffers(ctx context.Context, pid int, startTicks uint64, limit int) (list apitype.Buffers, err error) {
+	target := fmt.Sprintf("/v1/processes/%d/buffers?limit=%d", pid, limit)
+	if startTicks != 0 {
+		target += fmt.Sprintf("&start=%d", startTicks)
+	}
+	body, err := c.get(ctx, target)
 	if err != nil {
-		return nil, err
+		return list, err
 	}
-	var reply struct{ Buffers []apitype.Buffer }
-	if err := json.Unmarshal(body, &reply); err != nil {
-		return nil, fmt.Errorf("reading the buffers of process %d: %w", pid, err)
+	if err := json.Unmarshal(body, &list); err != nil {
+		return list, fmt.Errorf("reading the buffers of process %d: %w", pid, err)
 	}
-	return reply.Buffers, nil
+	return list, nil
 }
 
 // Stale asks for what dead processes left in accounting regions.

@@ -157,7 +157,7 @@ func TestBuffers(t *testing.T) {
 	defer c.Close()
 	got, err := c.Buffers(t.Context(), 7, 1, 10)
 	id, index := uint64(4096), 3
-	if diff := cmp.Diff([]apitype.Buffer{{Kind: "buffer", Device: 2, Index: &index, Chip: "R", Pool: "dram", ID: &id, Size: 1024, Born: born, Age: 1}}, got); diff != "" || err != nil {
+	if diff := cmp.Diff([]apitype.Buffer{{Kind: "buffer", Device: 2, Index: &index, Chip: "R", Pool: "dram", ID: &id, Size: 1024, Born: born, Age: 1}}, got.Buffers); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}
 }
