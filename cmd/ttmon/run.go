@@ -62,8 +62,8 @@ The summary goes to standard error, if that is a terminal or a check was request
 
 Exit code: the program's own, or 128 + N if signal N killed it. Where the program
 itself exits with 0: 90 if --fail-on-leak found a leak, 91 if --max was exceeded,
-92 if one of these checks could not be made, 93 if --fail-on-no-room saw an
-allocation fail.
+92 if one of these checks could not be made (--max also where only a lower bound of
+the peak is known), 93 if --fail-on-no-room saw an allocation fail.
 
 For --fail-on-leak everything that was not freed before its device was closed is a
 leak: what grew step by step, and what was alive at the end, which ttnn then
@@ -233,8 +233,8 @@ func (r *runCmd) run(args []string) error {
 // verdict is the exit code: the program's own, where it failed.
 func (c *checked) verdict(report *runreport.Report) error {
 	switch {
-	case report.ExitCode != 0:
-		return exit.Silent(report.ExitCode)
+	case report.Run.End.ExitCode() != 0:
+		return exit.Silent(report.Run.End.ExitCode())
 	case len(report.Exceeded) > 0:
 		return exit.Silent(exitMax)
 	case c.leak != nil && report.Left().Bytes > *c.leak:
@@ -245,6 +245,9 @@ func (c *checked) verdict(report *runreport.Report) error {
 		return exit.With(exitOpen, "run: cannot check for leaks, limits and failed allocations: libttmon did not see the program's allocations")
 	case report.PerCoreL1() && (c.leak != nil || c.noRoom || c.limits[model.L1] > 0):
 		return exit.With(exitOpen, "run: cannot check L1 for leaks, limits and failed allocations: the program's allocator gave it out core by core (HYBRID)")
+	case len(report.Uncertain) > 0:
+		x := &report.Uncertain[0]
+		return exit.With(exitOpen, "run: cannot check the limit of %s: the peak was %s, which may not be all", x.Name, words.Figure(x.Peak.PeakBytes()))
 	}
 	return nil
 }
@@ -283,7 +286,7 @@ func (r *runCmd) write(report *runreport.Report, c checked) error {
 		{r.junit, func() ([]byte, error) {
 			return runreport.JUnit(report, runreport.Limits{Leak: c.leak, Pools: c.limits, NoRoom: c.noRoom}), nil
 		}},
-		{r.pprof, func() ([]byte, error) { return runreport.Profile(report) }},
+		{r.pprof, func() ([]byte, error) { return runreport.Profile(&report.Run) }},
 		{r.flame, func() ([]byte, error) { return r.flameGraph(report) }},
 	} {
 		if file.name == "" {
@@ -303,11 +306,11 @@ func (r *runCmd) write(report *runreport.Report, c checked) error {
 // flameGraph is a picture for a file, and text for the terminal.
 func (r *runCmd) flameGraph(report *runreport.Report) ([]byte, error) {
 	if r.flame != "-" {
-		return runtext.AppendFlameSVG(nil, report), nil
+		return runtext.AppendFlameSVG(nil, &report.Run), nil
 	}
 	o, err := r.TextOptions(r.Stdout)
 	if err != nil {
 		return nil, err
 	}
-	return runtext.AppendFlame(nil, report, o.Width, o.ASCII), nil
+	return runtext.AppendFlame(nil, &report.Run, o.Width, o.ASCII), nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -15,8 +16,8 @@ import (
 type BlocksOf struct {
 	Process *blocks.Process
 	UID     int
-	// Places tells where in the program memory was asked for; nil: not known.
-	Places func() *runreport.Report
+	// Places tells where in the program memory of each chip was asked for; nil: not known.
+	Places func() []runs.Chip
 	// Sites are the call sites that blocks have by number; nil: not known.
 	Sites func() []runreport.Site
 }
@@ -28,10 +29,15 @@ func LedgerBlocks(p *blocks.Process, uid int, path string, l *ledgerfile.Ledger)
 	if l == nil {
 		return of
 	}
-	of.Places = func() *runreport.Report {
+	of.Places = func() []runs.Chip {
+		list := []runs.Chip{}
 		b := runreport.NewBuilder(l.Started)
 		b.Add(path, l, true)
-		return b.Report(time.Now())
+		report := b.Report(time.Now(), nil)
+		for _, c := range report.Run.Chips() {
+			list = append(list, *c)
+		}
+		return list
 	}
 	of.Sites = func() []runreport.Site { return runreport.Sites(l) }
 	return of

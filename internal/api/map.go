@@ -13,7 +13,7 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/sorted"
 	"github.com/ttmon/ttmon/internal/view/bankmap"
 	"github.com/ttmon/ttmon/internal/view/words"
@@ -68,12 +68,12 @@ func (s *Server) mapOf(w http.ResponseWriter, r *http.Request) {
 	}
 	name := s.chipNames()
 	sites := []mapSite{}
-	var report *runreport.Report
+	var chips []runs.Chip
 	if of.Places != nil {
-		report = of.Places()
-		sites = sitesOf(report, name)
+		chips = of.Places()
+		sites = sitesOf(chips, name)
 	}
-	lines := newMapLines(&of, report)
+	lines := newMapLines(&of, chips)
 	out := map[string]any{"schema": "ttmon.map/1", "pid": of.Process.PID, "doubts": append([]string{}, bankmap.Doubts(of.Process)...)}
 	list := []mapPool{}
 	for _, a := range bankmap.InUse(of.Process) {
@@ -150,18 +150,25 @@ func (s *Server) chipNames() func(id uint64) string {
 	return words.ChipNames(snap)
 }
 
-// sitesOf are the places of a report that hold something, the largest first. Their
-// lines are those that tell them apart.
-func sitesOf(report *runreport.Report, name func(uint64) string) []mapSite {
+// sitesOf are the places on chips that hold something, the largest first. Their lines
+// are those that tell them apart.
+func sitesOf(chips []runs.Chip, name func(uint64) string) []mapSite {
 	out := []mapSite{}
 	var stacks [][]ledgerfile.Frame
 	var tags []string
-	for i := range report.Chips {
-		c := &report.Chips[i]
-		for j := range c.Pools {
-			for _, place := range c.Pools[j].Places {
+	for i := range chips {
+		id, err := strconv.ParseUint(chips[i].ID, 10, 64)
+		if err != nil {
+			id = blocks.UnknownChip
+		}
+		for _, pool := range model.Pools() {
+			b := chips[i].Pools[pool.String()].Blocks
+			if b == nil {
+				continue
+			}
+			for _, place := range b.Places {
 				if place.Held.Bytes > 0 {
-					out = append(out, newMapSite(&place, c.Pools[j].PoolName, name(c.ID)))
+					out = append(out, newMapSite(&place, pool.String(), name(id)))
 					stacks, tags = append(stacks, place.Stack), append(tags, place.Tag)
 				}
 			}
@@ -178,7 +185,7 @@ func sitesOf(report *runreport.Report, name func(uint64) string) []mapSite {
 	return out
 }
 
-func newMapSite(p *runreport.Place, pool, chip string) mapSite {
+func newMapSite(p *runs.Place, pool, chip string) mapSite {
 	s := mapSite{Pool: pool, Chip: chip, Tag: words.Escape(p.Tag), Stack: []string{}, Own: []string{}, Bytes: p.Held.Bytes, Blocks: p.Held.Blocks}
 	for _, f := range slices.Backward(p.Stack) {
 		s.Stack = append(s.Stack, frame(f))

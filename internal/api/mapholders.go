@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/view/bankmap"
 )
 
@@ -43,11 +44,11 @@ type mapHolderSite struct {
 type mapLines struct {
 	place, tensor func(blocks.Block) string // nil: not known
 	numbers       map[model.Pool]map[string]int
-	report        *runreport.Report
+	chips         []runs.Chip
 }
 
-func newMapLines(of *BlocksOf, report *runreport.Report) *mapLines {
-	m := &mapLines{numbers: map[model.Pool]map[string]int{}, report: report}
+func newMapLines(of *BlocksOf, chips []runs.Chip) *mapLines {
+	m := &mapLines{numbers: map[model.Pool]map[string]int{}, chips: chips}
 	if of.Sites == nil {
 		return m
 	}
@@ -150,19 +151,9 @@ func (m *mapLines) addSites(out []mapHolder, at map[string]int, drawn [][5]uint6
 // works reports whether the process frees blocks of a pool at all, on a chip of an
 // allocator; of one that only allocates growth says nothing.
 func (m *mapLines) works(pool model.Pool, a *blocks.Allocator) bool {
-	if m.report == nil {
-		return false
-	}
-	for i := range m.report.Chips {
-		c := &m.report.Chips[i]
-		if !slices.Contains(a.Chips, c.ID) {
-			continue
-		}
-		for j := range c.Pools {
-			if p := &c.Pools[j]; p.PoolName == pool.String() && p.Works() {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.chips, func(c runs.Chip) bool {
+		id, err := strconv.ParseUint(c.ID, 10, 64)
+		b := c.Pools[pool.String()].Blocks
+		return err == nil && slices.Contains(a.Chips, id) && b != nil && b.Works()
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -37,8 +38,8 @@ func site(number int, tensor string, lines ...int) runreport.Site {
 }
 
 // holdersOf are the holders of the pools of a process, each in a line.
-func holdersOf(of *BlocksOf, report *runreport.Report) (out []string) {
-	lines := newMapLines(of, report)
+func holdersOf(of *BlocksOf, chips []runs.Chip) (out []string) {
+	lines := newMapLines(of, chips)
 	for _, a := range of.Process.Allocators {
 		for _, l := range a.Lists {
 			m := newMapPool(of.Process, l, a, func(uint64) string { return "" })
@@ -51,13 +52,13 @@ func holdersOf(of *BlocksOf, report *runreport.Report) (out []string) {
 }
 
 func TestMapHolders(t *testing.T) {
-	frees := &runreport.Report{Chips: []runreport.Chip{{ID: 1, Pools: []runreport.Pool{{PoolName: "dram", Total: runreport.Amount{Blocks: 100}, Held: runreport.Amount{Blocks: 9}}}}}}
+	frees := []runs.Chip{{ID: "1", Pools: map[string]runs.Pool{"dram": {Blocks: &runs.Blocks{Allocated: runs.Amount{Blocks: 100}, Held: runs.Amount{Blocks: 9}}}}}}
 	steps := []heldBlock{{64, 1, 10}, {64, 1, 20}, {64, 1, 30}, {64, 1, 40}, {4096, 2, 10}}
 	for _, tt := range []struct {
 		name       string
 		allocators []*blocks.Allocator
 		sites      []runreport.Site
-		report     *runreport.Report
+		chips      []runs.Chip
 		want       []string
 	}{
 		{"no line is known", []*blocks.Allocator{holding(model.DRAM, []uint64{1}, heldBlock{64, 0, 1})}, nil, nil, nil},
@@ -100,7 +101,7 @@ func TestMapHolders(t *testing.T) {
 			"in a program that only allocates everything grows",
 			[]*blocks.Allocator{holding(model.DRAM, []uint64{1}, steps...)},
 			[]runreport.Site{site(1, "", 10), site(2, "", 12)},
-			&runreport.Report{},
+			[]runs.Chip{},
 			[]string{
 				`dram 1 "model.py:12 f" others 0: 4096, 8192 in 1 since 10000, grew false, [{2 }]`,
 				`dram 2 "model.py:10 f" others 0: 256, 512 in 4 since 10000, grew false, [{1 }]`,
@@ -112,7 +113,7 @@ func TestMapHolders(t *testing.T) {
 			if tt.sites != nil {
 				of.Sites = func() []runreport.Site { return tt.sites }
 			}
-			got := holdersOf(&of, tt.report)
+			got := holdersOf(&of, tt.chips)
 			for i := range max(len(got), len(tt.want)) {
 				if i >= len(got) || i >= len(tt.want) || got[i] != tt.want[i] {
 					t.Fatalf("got\n%q\nwant\n%q", got, tt.want)
@@ -162,12 +163,12 @@ func TestMapHoldersAreBounded(t *testing.T) {
 // their frames without libraries.
 func TestMapSites(t *testing.T) {
 	lib := ledgerfile.Frame{File: "/x/site-packages/ttnn/decorators.py", Line: 9}
-	place := func(bytes uint64, lines ...int) runreport.Place {
-		return runreport.Place{Held: runreport.Amount{Bytes: bytes, Blocks: 1}, Stack: append([]ledgerfile.Frame{lib}, site(0, "", lines...).Stack...)}
+	place := func(bytes uint64, lines ...int) runs.Place {
+		return runs.Place{Held: runs.Amount{Bytes: bytes, Blocks: 1}, Stack: append([]ledgerfile.Frame{lib}, site(0, "", lines...).Stack...)}
 	}
-	r := &runreport.Report{Chips: []runreport.Chip{{ID: 1, Pools: []runreport.Pool{
-		{PoolName: "dram", Places: []runreport.Place{place(1, 6, 10), place(2, 6, 12), place(0, 6, 14)}},
-	}}}}
+	r := []runs.Chip{{ID: "1", Pools: map[string]runs.Pool{
+		"dram": {Blocks: &runs.Blocks{Places: []runs.Place{place(1, 6, 10), place(2, 6, 12), place(0, 6, 14)}}},
+	}}}
 	got := sitesOf(r, func(uint64) string { return "device 0" })
 	if len(got) != 2 || got[0].Where != "f (model.py:12)" || got[1].Where != "f (model.py:10)" {
 		t.Fatalf("%+v", got)

@@ -35,6 +35,7 @@ type LedgerPool struct {
 type LedgerPeak struct {
 	Bytes uint64
 	Bound model.Bound
+	Most  uint64 // what a peak that is not exact was at most; 0: not known
 	At    time.Time
 	List  int // that held it; -1: none held anything
 }
@@ -76,15 +77,18 @@ func LedgerPools(l *ledgerfile.Ledger, deviceOf func(chip uint64) int) []LedgerP
 		}
 	}
 	var out []LedgerPool
-	for _, at := range slices.SortedFunc(maps.Keys(lists), LedgerPlace.compare) {
+	for _, at := range slices.SortedFunc(maps.Keys(lists), LedgerPlace.Compare) {
 		peak := peakOf(l, lists[at], chips[at])
-		peak.Bound = max(peak.Bound, bound)
+		if peak.Bound = max(peak.Bound, bound); bound != model.Exact {
+			peak.Most = 0
+		}
 		out = append(out, LedgerPool{at, lists[at], peak})
 	}
 	return out
 }
 
-func (p LedgerPlace) compare(q LedgerPlace) int {
+// Compare orders places by device, chip and pool.
+func (p LedgerPlace) Compare(q LedgerPlace) int {
 	return cmp.Or(cmp.Compare(p.Device, q.Device), cmp.Compare(p.Chip, q.Chip), cmp.Compare(p.Pool, q.Pool))
 }
 
@@ -103,7 +107,7 @@ func ledgerBound(l *ledgerfile.Ledger) model.Bound {
 // that were there one after the other it is that of the one that held most; where two
 // were there at once they may have held more.
 func peakOf(l *ledgerfile.Ledger, lists []int, chips map[int]uint64) LedgerPeak {
-	top, peaks := LedgerPeak{List: -1}, 0
+	top, peaks, sum := LedgerPeak{List: -1}, 0, uint64(0)
 	for _, i := range lists {
 		x := &l.Lists[i]
 		if x.Banks == 0 && x.Total.Blocks > 0 {
@@ -113,12 +117,15 @@ func peakOf(l *ledgerfile.Ledger, lists []int, chips map[int]uint64) LedgerPeak 
 		if n == 0 {
 			continue
 		}
-		peaks++
+		peaks, sum = peaks+1, sum+n
 		if top.List < 0 || n > top.Bytes {
 			top.List, top.Bytes, top.At = i, n, x.PeakTime
 		}
 	}
 	if peaks > 1 && overlap(l, lists) {
+		if top.Bound == model.Exact {
+			top.Most = sum
+		}
 		top.Bound = model.AtLeast
 	}
 	return top

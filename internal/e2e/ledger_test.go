@@ -166,12 +166,12 @@ func TestNativeStacksOnTTNN(t *testing.T) {
 	got := ttmonRun(t, dir, mock(t, "blackhole_P150", dir), "--stacks=all", "--json", "a.json", "--", python, script, "3", "20", "keep")
 	var report runreport.Report
 	read(t, filepath.Join(dir, "a.json"), func(b []byte) error { return json.Unmarshal(b, &report) })
-	if len(report.Chips) != 1 {
+	if len(chipsOf(&report.Run)) != 1 {
 		t.Fatal(got.errors)
 	}
 	places := 0
-	for _, pool := range report.Chips[0].Pools {
-		for _, place := range pool.LeftBy {
+	for _, pool := range chipsOf(&report.Run)[0].Pools {
+		for _, place := range pool.Blocks.LeftBy {
 			places++
 			var native, lines int
 			for _, f := range place.Stack {

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,6 @@ import (
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/hermetic"
-	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/sim"
@@ -51,6 +51,14 @@ func ttmonRun(t *testing.T, dir string, env []string, args ...string) ranWith {
 		t.Fatalf("ttmon run was killed: %v\n%s", err, complaints.String())
 	}
 	return ranWith{cmd.ProcessState.ExitCode(), out.String(), complaints.String()}
+}
+
+// chipsOf are the chips of a run.
+func chipsOf(r *runs.Run) (list []runs.Chip) {
+	for _, c := range r.Chips() {
+		list = append(list, *c)
+	}
+	return list
 }
 
 // Whatever the program does, it comes out as it would without us.
@@ -155,7 +163,7 @@ func TestRunOnTTNN(t *testing.T) { // alone: it looks for ledgers that are left
 	}
 	var report runreport.Report
 	read(t, filepath.Join(dir, "a.json"), func(b []byte) error { return json.Unmarshal(b, &report) })
-	if report.Schema != runreport.Schema || report.Method != runreport.Ledger || len(report.Chips) != 1 || report.Left().Blocks == 0 {
+	if report.Schema != runreport.Schema || report.Method != runreport.Ledger || len(chipsOf(&report.Run)) != 1 || report.Left().Blocks == 0 {
 		t.Errorf("report: %+v", report)
 	}
 	var suite struct {
@@ -177,8 +185,8 @@ func TestRunOnTTNN(t *testing.T) { // alone: it looks for ledgers that are left
 			}
 		}
 		var peak, left int64
-		for _, x := range report.Chips[0].Pools {
-			peak, left = peak+int64(x.Peak), left+int64(x.Left.Bytes)
+		for _, x := range chipsOf(&report.Run)[0].Pools {
+			peak, left = peak+int64(x.Peak), left+int64(x.Blocks.Left.Bytes)
 		}
 		if sums[5] != peak || sums[3] != left {
 			return fmt.Errorf("sums %v, want %d at the peak and %d left", sums, peak, left)
@@ -223,25 +231,23 @@ func TestRunOfSeveralProcesses(t *testing.T) {
 	got := ttmonRun(t, dir, mock(t, "blackhole_P150", dir), "--json", "a.json", "--", "sh", "-c", launch)
 	var report runreport.Report
 	read(t, filepath.Join(dir, "a.json"), func(b []byte) error { return json.Unmarshal(b, &report) })
-	if len(report.Processes) != 3 || !strings.Contains(got.errors, "3 processes") {
-		t.Fatalf("%d processes\n%s", len(report.Processes), got.errors)
+	if len(report.Run.Processes) != 3 || !strings.Contains(got.errors, "3 processes") {
+		t.Fatalf("%d processes\n%s", len(report.Run.Processes), got.errors)
 	}
 	var left, highest uint64
-	for _, p := range report.Processes {
-		for _, x := range p.Chips[0].Pools {
-			left += x.Left.Bytes
-			if x.PoolName == "dram" {
-				highest = max(highest, x.Peak)
-			}
+	for _, p := range report.Run.Processes {
+		own := runs.Run{Devices: p.Ledger.Devices}
+		pools := chipsOf(&own)[0].Pools
+		for _, x := range pools {
+			left += x.Blocks.Left.Bytes
 		}
+		highest = max(highest, pools["dram"].Peak)
 	}
 	if report.Left().Bytes != left {
 		t.Errorf("%d left in all, %d by the processes", report.Left().Bytes, left)
 	}
-	for _, x := range report.Chips[0].Pools {
-		if x.PoolName == "dram" && (x.Peak < highest || x.Bound == model.Exact) {
-			t.Errorf("peak of the sum %d (%v), that of one process %d", x.Peak, x.Bound, highest)
-		}
+	if x := chipsOf(&report.Run)[0].Pools["dram"]; x.Peak < highest || x.PeakBound == "exact" || report.Run.Pools["dram"].Peak != x.Peak {
+		t.Errorf("peak of the sum %v, that of one process %d; of all chips %+v", x.PeakBytes(), highest, report.Run.Pools["dram"])
 	}
 }
 
@@ -312,11 +318,11 @@ func TestRunSamples(t *testing.T) {
 			break
 		}
 	}
-	if report.Method != runreport.Sampled || len(report.Chips) != 1 || report.Chips[0].ID != chip || report.Chips[0].Device == nil {
+	d := report.Run.Devices
+	if report.Method != runreport.Sampled || len(d) != 1 || d[0].ChipID != strconv.FormatUint(chip, 10) || d[0].Index != 0 {
 		t.Fatalf("%+v", report)
 	}
-	dram := report.Chips[0].Pools[0]
-	if dram.PoolName != "dram" || dram.Peak != 64<<20 || dram.Bound == model.Exact || !dram.LeftUnknown {
+	if dram := d[0].Pools["dram"]; dram.Peak != 64<<20 || dram.PeakBound == "exact" || dram.Blocks != nil {
 		t.Errorf("%+v", dram)
 	}
 }
@@ -412,7 +418,7 @@ func TestRunTellsKernelsFromLeaks(t *testing.T) {
 			if got.code != c.code || report.Left().Bytes != c.left || !strings.Contains(got.errors, "exact (libttmon)") {
 				t.Errorf("exit code %d, %d bytes left; want %d, %d\n%s", got.code, report.Left().Bytes, c.code, c.left, got.errors)
 			}
-			if p := report.Chips[0].Pools[0]; p.Peak < 8192+24576 {
+			if p := chipsOf(&report.Run)[0].Pools["dram"]; p.Peak < 8192+24576 {
 				t.Errorf("peak %d: the kernels are not in it", p.Peak)
 			}
 		})
@@ -482,18 +488,12 @@ func TestRunHybrid(t *testing.T) {
 	}
 	var report runreport.Report
 	read(t, filepath.Join(dir, "a.json"), func(b []byte) error { return json.Unmarshal(b, &report) })
-	if len(report.Processes) != 1 || !report.Processes[0].PerCoreL1 || len(report.Chips) != 1 {
+	if len(report.Run.Processes) != 1 || !report.Run.Processes[0].Ledger.PerCoreL1 || len(chipsOf(&report.Run)) != 1 {
 		t.Fatalf("%+v", report)
 	}
-	dram := false
-	for _, p := range report.Chips[0].Pools {
-		dram = dram || p.Pool == model.DRAM && p.Peak > 0 && p.Bound == model.Exact
-		if p.Pool == model.L1 {
-			t.Errorf("L1: %+v", p)
-		}
-	}
-	if !dram {
-		t.Errorf("%+v", report.Chips[0].Pools)
+	pools := chipsOf(&report.Run)[0].Pools
+	if dram := pools["dram"]; dram.Peak == 0 || dram.PeakBound != "exact" || pools["l1"].PeakBound != "" {
+		t.Errorf("%+v", pools)
 	}
 }
 
@@ -594,9 +594,9 @@ ttnn.close_device(d)
 	}
 	var report runreport.Report
 	read(t, file, func(b []byte) error { return json.Unmarshal(b, &report) })
-	want := report.Chips[0].Pools[0]
-	if want.Pool = model.DRAM; want.PoolName != "dram" || want.Peak < 46<<20 {
-		t.Fatalf("the report has %+v", report.Chips)
+	want := report.Run.Pools["dram"]
+	if want.Peak < 46<<20 || want.PeakBound != "exact" || len(report.Run.Devices) != 1 || report.Run.Devices[0].Index != 0 {
+		t.Fatalf("the report has %+v", report.Run)
 	}
 	r := d.awaitRun("python", "its peak is exact", func(r *runs.Run) bool { return r.End.Kind != runs.Running && r.Pools["dram"].PeakBound == "exact" })
 	if got := r.Pools["dram"].Peak; got != want.Peak || len(r.Devices) != 1 || r.Devices[0].Index != 0 || r.Devices[0].Pools["dram"].Peak != want.Peak {

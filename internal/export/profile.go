@@ -7,11 +7,13 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/internal/runs"
 )
 
 // errNoBlocks is the error of a recording in which no program told its blocks.
@@ -29,25 +31,24 @@ func Profile(r *recording.Reader, at time.Time) ([]byte, error) {
 		return nil, errNoBlocks
 	}
 	first, _, _ := r.Span()
-	report := &runreport.Report{Schema: runreport.Schema, Started: first, Seconds: at.Sub(first).Seconds()}
+	device := runs.Device{Index: model.NoDevice}
 	for _, key := range slices.SortedFunc(maps.Keys(sums), func(a, b poolKey) int { return cmp.Or(cmp.Compare(a.chip, b.chip), cmp.Compare(a.pool, b.pool)) }) {
-		s := sums[key]
-		pool := runreport.Pool{Pool: key.pool, PoolName: key.pool.String()}
+		s, b := sums[key], &runs.Blocks{}
 		for _, id := range slices.Sorted(maps.Keys(s.total)) {
-			place := runreport.Place{Tag: s.sites[id].Tag, Stack: s.sites[id].Stack, Held: s.now[id], Total: s.total[id]}
-			pool.Places = append(pool.Places, place)
+			place := runs.Place{Tag: s.sites[id].Tag, Stack: s.sites[id].Stack, Held: s.now[id], Total: s.total[id]}
+			b.Places = append(b.Places, place)
 			if n, ok := s.atPeak[id]; ok && n.Blocks > 0 {
 				place.Amount = n
-				pool.AtPeak = append(pool.AtPeak, place)
+				b.AtPeak = append(b.AtPeak, place)
 			}
 		}
-		if n := len(report.Chips); n == 0 || report.Chips[n-1].ID != key.chip {
-			report.Chips = append(report.Chips, runreport.Chip{ID: key.chip})
+		id := strconv.FormatUint(key.chip, 10)
+		if n := len(device.Chips); n == 0 || device.Chips[n-1].ID != id {
+			device.Chips = append(device.Chips, runs.Chip{ID: id, Pools: map[string]runs.Pool{}})
 		}
-		c := &report.Chips[len(report.Chips)-1]
-		c.Pools = append(c.Pools, pool)
+		device.Chips[len(device.Chips)-1].Pools[key.pool.String()] = runs.Pool{Blocks: b}
 	}
-	return runreport.Profile(report)
+	return runreport.Profile(&runs.Run{Start: first, Last: at, Devices: []runs.Device{device}})
 }
 
 type poolKey struct {
@@ -57,14 +58,14 @@ type poolKey struct {
 
 // poolSum is what the places of a program hold of a pool.
 type poolSum struct {
-	now, total, atPeak map[uint32]runreport.Amount
+	now, total, atPeak map[uint32]runs.Amount
 	sites              map[uint32]recording.Site
 	bytes, peak        uint64
-	changed            map[uint32]runreport.Amount // as they were at the peak, of those that changed since
+	changed            map[uint32]runs.Amount // as they were at the peak, of those that changed since
 }
 
 func newPoolSum() *poolSum {
-	return &poolSum{now: map[uint32]runreport.Amount{}, total: map[uint32]runreport.Amount{}, sites: map[uint32]recording.Site{}, changed: map[uint32]runreport.Amount{}}
+	return &poolSum{now: map[uint32]runs.Amount{}, total: map[uint32]runs.Amount{}, sites: map[uint32]recording.Site{}, changed: map[uint32]runs.Amount{}}
 }
 
 // move changes what a place holds. What it held at the peak is noted before.

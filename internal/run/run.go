@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/ttmon/ttmon/internal/preload"
 	"github.com/ttmon/ttmon/internal/recorder/session"
 	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/source/track"
 	"github.com/ttmon/ttmon/internal/unixsock"
 	"github.com/ttmon/ttmon/internal/view/runtext"
@@ -65,7 +67,6 @@ func Run(o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	nameChips(report, o.Host)
 	return &Result{report, p.session}, nil
 }
 
@@ -308,8 +309,8 @@ func (p *program) nameChips(held map[uint64]map[model.Pool]uint64, now time.Time
 		return
 	}
 	p.asked = now
-	snap, err := once(p.o.Host)
-	if err != nil {
+	snap := once(p.o.Host, func(*model.Snapshot) bool { return true })
+	if snap == nil {
 		return
 	}
 	name := words.ChipNames(snap)
@@ -348,7 +349,7 @@ func (p *program) endSession(report *runreport.Report, failed error) error {
 		}
 	}
 	p.look() // what the last one told between the last look and its end
-	p.session.Exited(report.ExitCode)
+	p.session.Exited(report.Run.End.ExitCode())
 	return p.session.End(failed)
 }
 
@@ -371,23 +372,35 @@ func inForeground() bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
+// report is the account of the program, which has ended.
 func (p *program) report(ended error) *runreport.Report {
-	report := p.builder.Report(time.Now())
-	report.Command = p.o.Command
-	report.Complaints = p.complaints()
-	if died, ok := errors.AsType[*exec.ExitError](ended); ok {
-		report.ExitCode = died.ExitCode()
-		if status := died.Sys().(interface{ Signaled() bool }); status.Signaled() {
-			number := died.Sys().(interface{ Signal() unix.Signal }).Signal()
-			report.ExitCode, report.Signal = 128+int(number), unix.SignalName(number)
-		}
-	} else if ended != nil {
-		report.ExitCode = exit.Internal
-		report.Complaints = append(report.Complaints, ended.Error())
+	now := time.Now()
+	var snap *model.Snapshot
+	if p.builder.Processes() > 0 {
+		snap = once(p.o.Host, p.builder.Placed) // it says which devices the chips are
 	}
+	report := p.builder.Report(now, snap)
 	if report.Method == runreport.Nothing {
 		p.sampler.fill(report)
 	}
+	report.Complaints = p.complaints()
+	r := &report.Run
+	r.UID, r.Name, r.Command = os.Getuid(), filepath.Base(p.o.Command[0]), strings.Join(p.o.Command, " ")
+	r.Start, r.Last, r.End = p.started, now, runs.Ending{Kind: runs.Exited, At: now}
+	code := 0
+	if died, ok := errors.AsType[*exec.ExitError](ended); ok {
+		code = died.ExitCode()
+		if status := died.Sys().(interface{ Signaled() bool }); status.Signaled() {
+			r.End.Kind, r.End.Signal = runs.Killed, int(died.Sys().(interface{ Signal() unix.Signal }).Signal())
+		}
+	} else if ended != nil {
+		code = exit.Internal
+		report.Complaints = append(report.Complaints, ended.Error())
+	}
+	if r.End.Signal == 0 {
+		r.End.Code = &code
+	}
+	r.Blame()
 	return report
 }
 

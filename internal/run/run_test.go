@@ -38,16 +38,16 @@ func options(t *testing.T, script string) Options {
 func TestRun(t *testing.T) {
 	for script, want := range map[string]struct {
 		code   int
-		signal string
+		signal int
 	}{
-		"exit 0": {0, ""}, "exit 7": {7, ""}, "kill -TERM $$": {128 + 15, "SIGTERM"},
+		"exit 0": {0, 0}, "exit 7": {7, 0}, "kill -TERM $$": {128 + 15, 15},
 	} {
 		t.Run(script, func(t *testing.T) {
 			r, err := Run(options(t, script))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := r.Report; got.ExitCode != want.code || got.Signal != want.signal || got.Method != runreport.Nothing || r.Recording != nil {
+			if got := r.Report; got.Run.End.ExitCode() != want.code || got.Run.End.Signal != want.signal || got.Method != runreport.Nothing || r.Recording != nil {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -63,16 +63,17 @@ func TestRunReportsWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Report.ExitCode != 0 || len(r.Report.Chips) != 1 || r.Report.Chips[0].Work == nil {
+	own := &r.Report.Run
+	if own.End.ExitCode() != 0 || len(own.Devices) != 1 || len(own.Devices[0].Work) != 1 {
 		t.Fatalf("%+v", r.Report)
 	}
-	w := r.Report.Chips[0].Work
-	if !w.Known || w.Bound != model.Exact || w.Busy != 150e-6 || w.Programs != 2 || w.Late != 50e-6 || w.LongestGap != 50e-6 || len(w.Operations) != 2 || w.Operations[0].Name != "matmul" {
+	w := own.Devices[0].WorkOfChips()[0]
+	if !w.Known || w.Bound != model.Exact || w.Seconds != 150e-6 || w.Programs != 2 || w.Late != 50e-6 || w.Gap != 50e-6 || len(w.Operations) != 2 || w.Operations[0].Name != "matmul" {
 		t.Errorf("%+v", w)
 	}
 	// Of the time in which it had the chip open, which is a part of its run.
-	if w.Ratio < w.Busy/r.Report.Seconds || w.Ratio > 1 {
-		t.Errorf("busy %v of a part of %v s", w.Ratio, r.Report.Seconds)
+	if w.Ratio < w.Seconds/own.Took().Seconds() || w.Ratio > 1 {
+		t.Errorf("busy %v of a part of %v", w.Ratio, own.Took())
 	}
 }
 
@@ -103,8 +104,8 @@ func TestRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Report.ExitCode != 3 || !strings.Contains(string(r.Recording.AppendSummary(nil)), "ttmon replay "+file) {
-		t.Errorf("%d, %s", r.Report.ExitCode, r.Recording.AppendSummary(nil))
+	if r.Report.Run.End.ExitCode() != 3 || !strings.Contains(string(r.Recording.AppendSummary(nil)), "ttmon replay "+file) {
+		t.Errorf("%+v, %s", r.Report.Run.End, r.Recording.AppendSummary(nil))
 	}
 	if b, err := os.ReadFile(o.Stdout.Name()); err != nil || !strings.Contains(string(b), "out\n") || !strings.Contains(string(b), "err\n") {
 		t.Errorf("%q, %v", b, err)
@@ -151,13 +152,11 @@ func TestSampler(t *testing.T) {
 	s.look(100, begun, begun.Add(3*time.Second))
 	r := &runreport.Report{}
 	s.fill(r)
-	if r.Method != runreport.Sampled || len(r.Chips) != 1 {
+	if r.Method != runreport.Sampled || len(r.Run.Devices) != 1 {
 		t.Fatalf("%+v", r)
 	}
-	for _, p := range r.Chips[0].Pools {
-		if p.Pool == model.DRAM && (p.Peak != 3<<30 || p.Bound == model.Exact || !p.LeftUnknown) {
-			t.Errorf("%+v", p)
-		}
+	if p := r.Run.Devices[0].Pools["dram"]; p.Peak != 3<<30 || p.PeakBound == "exact" || p.Blocks != nil {
+		t.Errorf("%+v", p)
 	}
 }
 

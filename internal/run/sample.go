@@ -2,33 +2,22 @@ package run
 
 import (
 	"context"
-	"slices"
+	"strconv"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/runs/keep"
 )
 
 // sampler looks from outside at what a program holds, where it keeps no ledger.
 type sampler struct {
-	from host.Options
-	host *host.Host
-	next time.Time
-	seen map[sampleKey]sampled
-	// opened: the program or one of its children had a device open.
-	opened bool
-}
-
-type sampleKey struct {
-	chip uint64
-	pool model.Pool
-}
-
-type sampled struct {
-	peak, last uint64
-	at         float64
-	unsure     bool
+	from    host.Options
+	host    *host.Host
+	next    time.Time
+	program *keep.Program
 }
 
 const (
@@ -53,152 +42,76 @@ func (s *sampler) look(pid int, started, now time.Time) {
 		if err != nil {
 			return
 		}
-		s.host, s.seen = h, map[sampleKey]sampled{}
+		s.host, s.program = h, keep.Follow(pid, sampleEvery)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	snap, err := s.host.Next(ctx)
-	if err != nil {
-		return
-	}
-	sums := held(snap, pid)
-	s.opened = s.opened || opens(snap, pid)
-	for key, x := range s.seen {
-		x.last = sums[key].bytes
-		s.seen[key] = x
-	}
-	for key, sum := range sums {
-		x := s.seen[key]
-		if x.last = sum.bytes; sum.bytes > x.peak {
-			x.peak, x.at, x.unsure = sum.bytes, now.Sub(started).Seconds(), sum.unsure
-		}
-		s.seen[key] = x
+	if snap, err := s.host.Next(ctx); err == nil {
+		s.program.Observe(snap)
 	}
 }
 
-// sum is one of what processes hold.
-type sum struct {
-	bytes  uint64
-	unsure bool
-}
-
-// held adds up what the program and its children hold in a snapshot.
-func held(snap *model.Snapshot, pid int) map[sampleKey]sum {
-	sums := map[sampleKey]sum{}
-	for i := range snap.Processes {
-		p := &snap.Processes[i]
-		if !descends(snap, p, pid) {
-			continue
-		}
-		for _, u := range p.Devices {
-			for _, c := range u.Chips {
-				add(sums, c.ChipID, &c.Memory)
-			}
-		}
+// run is what was seen of the program; false: no process of it had a device open.
+func (s *sampler) run() (runs.Run, bool) {
+	if s.program == nil {
+		return runs.Run{}, false
 	}
-	return sums
-}
-
-// add adds what a process holds of a chip.
-func add(sums map[sampleKey]sum, chip uint64, memory *model.PoolBytes) {
-	for pool, b := range memory {
-		n, bound, ok := b.Best()
-		if !ok {
-			continue
-		}
-		key := sampleKey{chip, model.Pool(pool)}
-		x := sums[key]
-		sums[key] = sum{x.bytes + n, x.unsure || bound == model.Unsure}
-	}
+	return s.program.Run()
 }
 
 // now is what was held when it looked last, by chip and pool.
 func (s *sampler) now() map[uint64]map[model.Pool]uint64 {
 	held := map[uint64]map[model.Pool]uint64{}
-	for key, x := range s.seen {
-		if held[key.chip] == nil {
-			held[key.chip] = map[model.Pool]uint64{}
+	r, _ := s.run()
+	for _, c := range r.Chips() {
+		id, _ := strconv.ParseUint(c.ID, 10, 64) // 0: not known
+		held[id] = map[model.Pool]uint64{}
+		for _, pool := range model.Pools() {
+			held[id][pool] = c.Pools[pool.String()].Held
 		}
-		held[key.chip][key.pool] = x.last
 	}
 	return held
 }
 
-// descends reports whether a process is the given one or a child of its children,
-// as far as the snapshot has them.
-func opens(snap *model.Snapshot, pid int) bool {
-	return slices.ContainsFunc(snap.Processes, func(p model.Process) bool {
-		return len(p.Devices) > 0 && descends(snap, &p, pid)
-	})
-}
-
-func descends(snap *model.Snapshot, p *model.Process, pid int) bool {
-	for range len(snap.Processes) + 1 {
-		if p.PID == pid || p.PPID == pid {
-			return true
-		}
-		i := slices.IndexFunc(snap.Processes, func(q model.Process) bool { return q.PID == p.PPID })
-		if i < 0 {
-			return false
-		}
-		p = &snap.Processes[i]
-	}
-	return false
-}
-
 // fill makes the report of what was sampled.
 func (s *sampler) fill(r *runreport.Report) {
-	if s.opened {
-		r.Method = runreport.Opened
+	seen, ok := s.run()
+	if !ok {
+		return
 	}
-	for key, x := range s.seen {
-		if x.peak == 0 {
-			continue
+	r.Method, r.Run = runreport.Opened, seen
+	for _, p := range seen.Pools {
+		if p.Peak > 0 {
+			r.Method = runreport.Sampled
 		}
-		r.Method = runreport.Sampled
-		i := slices.IndexFunc(r.Chips, func(c runreport.Chip) bool { return c.ID == key.chip })
-		if i < 0 {
-			r.Chips = append(r.Chips, runreport.Chip{ID: key.chip})
-			i = len(r.Chips) - 1
-		}
-		bound := model.AtLeast // it is sampled once a second
-		if x.unsure {
-			bound = model.Unsure
-		}
-		r.Chips[i].Pools = append(r.Chips[i].Pools, runreport.Pool{
-			Pool: key.pool, PoolName: key.pool.String(), Peak: x.peak, Bound: bound, PeakAt: x.at, LeftUnknown: true,
-		})
 	}
-	r.Sort()
 }
 
-// once is a snapshot of the host, taken in a second.
-func once(from host.Options) (*model.Snapshot, error) {
+// once is a snapshot of the host that is good enough for its reader, or the last one
+// that comes in a second; nil: there is none.
+func once(from host.Options, enough func(*model.Snapshot) bool) (snap *model.Snapshot) {
 	h, err := host.Open(from)
 	if err != nil {
-		return nil, err
+		return nil
 	}
 	defer h.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	return h.Next(ctx)
-}
-
-// nameChips gives the chips of this host their numbers and boards.
-func nameChips(report *runreport.Report, from host.Options) {
-	if len(report.Chips) == 0 {
-		return
-	}
-	snap, err := once(from)
-	if err != nil {
-		return
-	}
-	for i := range snap.Devices {
-		d := &snap.Devices[i]
-		for _, chip := range d.Chips {
-			if id, ok := chip.ID.Get(); ok {
-				report.NameChip(id, d.Index, d.Board.V, chip.Name)
-			}
+	for {
+		next, err := h.Next(ctx)
+		if err != nil {
+			return snap
+		}
+		if snap = next; enough(snap) {
+			return snap
+		}
+		select {
+		case <-ctx.Done():
+			return snap
+		case <-time.After(onceEvery):
 		}
 	}
 }
+
+// onceEvery is how often the host is asked again.
+const onceEvery = 100 * time.Millisecond

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runs"
 )
 
 // JSON is the report for programs.
@@ -19,10 +21,11 @@ func JSON(r *Report) ([]byte, error) {
 
 // junitCase is one verdict.
 type junitCase struct {
-	chip    uint64
+	chip    string
 	name    string
 	failure string // why it failed; empty: it did not
 	text    string // and the details
+	skipped string // why it could not be made; empty: it was
 }
 
 // Limits are what a run is held against.
@@ -37,34 +40,52 @@ type Limits struct {
 // that failed. Those fail where they may not, or where the program did.
 func JUnit(r *Report, limits Limits) []byte {
 	var cases []junitCase
-	tooMuch := limits.Leak != nil && r.Left().Bytes > *limits.Leak
 	for _, f := range r.Failures {
 		c := junitCase{name: f.Pool + " request"}
 		if len(f.Chips) > 0 {
-			c.chip = f.Chips[0].ID
+			c.chip = strconv.FormatUint(f.Chips[0].ID, 10)
 		}
-		if limits.NoRoom || r.ExitCode != 0 {
+		if limits.NoRoom || r.Run.End.ExitCode() != 0 {
 			c.failure, c.text = failedText(f)
 		}
 		cases = append(cases, c)
 	}
-	for _, c := range r.Chips {
-		for _, p := range c.Pools {
-			left := junitCase{chip: c.ID, name: p.PoolName + " left behind"}
-			if tooMuch && p.Left.Blocks > 0 {
-				left.failure, left.text = leftMessage(&p), leftText(p)
-			}
-			cases = append(cases, left)
-			if limit, ok := limits.Pools[p.Pool]; ok {
-				peak := junitCase{chip: c.ID, name: p.PoolName + " peak"}
-				if p.Peak > limit {
-					peak.failure = fmt.Sprintf("peak of %d bytes, limit %d", p.Peak, limit)
-				}
-				cases = append(cases, peak)
+	tooMuch := limits.Leak != nil && r.Left().Bytes > *limits.Leak
+	for _, c := range r.Run.Chips() {
+		for _, pool := range model.Pools() {
+			if p, used := c.Pools[pool.String()]; used {
+				cases = append(cases, poolCases(c.ID, pool, p, limits, tooMuch)...)
 			}
 		}
 	}
-	return appendJUnit(nil, workProperties(r), cases, r.Seconds, r.Judged())
+	if !r.Judged() {
+		for i := range cases {
+			cases[i].skipped = "sampled from shared memory: leaks and limits are not known"
+		}
+	}
+	return appendJUnit(nil, workProperties(&r.Run), cases, r.Run.Took().Seconds())
+}
+
+// poolCases are the verdicts on one pool of a chip. tooMuch: more was left behind on
+// all chips than may be.
+func poolCases(chip string, pool model.Pool, p runs.Pool, limits Limits, tooMuch bool) []junitCase {
+	left := junitCase{chip: chip, name: pool.String() + " left behind"}
+	if b := p.Blocks; tooMuch && b != nil && b.Left.Blocks > 0 {
+		left.failure, left.text = leftMessage(b), leftText(b)
+	}
+	limit, limited := limits.Pools[pool]
+	if !limited {
+		return []junitCase{left}
+	}
+	peak := junitCase{chip: chip, name: pool.String() + " peak"}
+	switch p.Within(limit) {
+	case runs.Exceeded:
+		peak.failure = fmt.Sprintf("peak of %d bytes, limit %d", p.Peak, limit)
+	case runs.Uncertain:
+		peak.skipped = fmt.Sprintf("peak of %d bytes or more, limit %d: whether it was passed is not known", p.Peak, limit)
+	case runs.Within:
+	}
+	return []junitCase{left, peak}
 }
 
 // failedText says which request failed, and from where it came.
@@ -89,18 +110,18 @@ func failedText(f *failure.Record) (message, text string) {
 
 // appendJUnit writes verdicts as XML. It is so little of XML that encoding/xml,
 // with its tables, would cost every start of ttmon more than it saves here.
-func appendJUnit(dst []byte, properties []property, cases []junitCase, seconds float64, judged bool) []byte {
+func appendJUnit(dst []byte, properties []property, cases []junitCase, seconds float64) []byte {
 	failures, skipped := 0, 0
 	var body []byte
 	for _, c := range cases {
-		body = fmt.Appendf(body, `  <testcase classname="memory.chip%d" name="%s">`, c.chip, escapeXML(c.name))
+		body = fmt.Appendf(body, `  <testcase classname="memory.chip%s" name="%s">`, c.chip, escapeXML(c.name))
 		switch {
 		case c.failure != "":
 			failures++
 			body = fmt.Appendf(body, "\n    <failure message=\"%s\">%s</failure>\n  ", escapeXML(c.failure), escapeXML(c.text))
-		case !judged:
+		case c.skipped != "":
 			skipped++
-			body = append(body, "\n    <skipped message=\"sampled from shared memory: leaks and limits are not known\"></skipped>\n  "...)
+			body = fmt.Appendf(body, "\n    <skipped message=\"%s\"></skipped>\n  ", escapeXML(c.skipped))
 		}
 		body = append(body, "</testcase>\n"...)
 	}
@@ -142,7 +163,7 @@ func escapeXML(s string) string {
 }
 
 // leftMessage says how much was left, and how much of it grew step by step.
-func leftMessage(p *Pool) string {
+func leftMessage(p *runs.Blocks) string {
 	text := fmt.Sprintf("%d bytes in %d blocks left behind", p.Left.Bytes, p.Left.Blocks)
 	if p.Grown.Blocks > 0 {
 		text += fmt.Sprintf(", of which %d bytes in %d blocks grew step by step", p.Grown.Bytes, p.Grown.Blocks)
@@ -150,9 +171,9 @@ func leftMessage(p *Pool) string {
 	return text
 }
 
-func leftText(p Pool) string {
+func leftText(p *runs.Blocks) string {
 	var b bytes.Buffer
-	for _, x := range ByLine(p.LeftBy) {
+	for _, x := range runs.ByLine(p.LeftBy) {
 		if f, ok := x.Where(); ok {
 			fmt.Fprintf(&b, "%s:%d %s: ", f.File, f.Line, f.Function)
 		}

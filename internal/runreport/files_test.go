@@ -1,23 +1,20 @@
 package runreport
 
 import (
-	"encoding/json"
 	"encoding/xml"
-	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runs"
 )
 
 // What JUnit writes is XML, whatever a program calls its files and tags.
 func TestJUnit(t *testing.T) {
 	const nasty = "a<b>&\"c'\x00\xff\n"
-	r := &Report{Method: Ledger, Seconds: 1.5, Chips: []Chip{{ID: 7, Pools: []Pool{{
-		Pool: model.DRAM, PoolName: "dram", Peak: 4096, Left: Amount{2048, 2}, LeftBy: []Place{{Tag: nasty, Amount: Amount{2048, 2}}},
-	}}}}}
+	r := ranOn(runs.Pool{Peak: 4096, PeakBound: "exact", Blocks: &runs.Blocks{
+		Left: runs.Amount{Bytes: 2048, Blocks: 2}, LeftBy: []runs.Place{{Tag: nasty, Amount: runs.Amount{Bytes: 2048, Blocks: 2}}},
+	}})
 	none := uint64(0)
 	var got struct {
 		Tests    int `xml:"tests,attr"`
@@ -49,25 +46,36 @@ func TestJUnit(t *testing.T) {
 	}
 }
 
-// The bound of a peak survives the way through JSON.
-func TestPoolJSON(t *testing.T) {
-	for bound, want := range map[model.Bound]string{
-		model.Exact:   `{"pool":"dram","peak_bytes":5,"peak_bound":"exact","peak_at_s":0,"allocated":{"bytes":0,"blocks":0},"held":{"bytes":0,"blocks":0},"left":{"bytes":0,"blocks":0}}`,
-		model.AtLeast: `{"pool":"dram","peak_bytes":5,"peak_bound":"at_least","peak_at_s":0,"allocated":{"bytes":0,"blocks":0},"held":{"bytes":0,"blocks":0},"left":{"bytes":0,"blocks":0}}`,
-		model.Unsure:  `{"pool":"dram","peak_bytes":5,"peak_bound":"unsure","peak_at_s":0,"allocated":{"bytes":0,"blocks":0},"held":{"bytes":0,"blocks":0},"left":{"bytes":0,"blocks":0}}`,
+// ranOn is the account of a program that used the DRAM of one chip.
+func ranOn(p runs.Pool) *Report {
+	pools := map[string]runs.Pool{"dram": p}
+	return &Report{Method: Ledger, Run: runs.Run{Pools: pools, Devices: []runs.Device{{ChipID: "7", Pools: pools}}}}
+}
+
+// A peak that may have been higher is not held against a limit as if it were all: the
+// check is neither passed nor failed.
+func TestUncertainLimit(t *testing.T) {
+	for name, c := range map[string]struct {
+		pool                runs.Pool
+		exceeded, uncertain int
+		junit               string
+	}{
+		"below":                     {runs.Pool{Peak: 100, PeakBound: "exact"}, 0, 0, `name="dram peak"></testcase>`},
+		"above":                     {runs.Pool{Peak: 2000, PeakBound: "exact"}, 1, 0, `<failure message="peak of 2000 bytes, limit 1024">`},
+		"at least, above":           {runs.Pool{Peak: 2000, PeakBound: "at_least"}, 1, 0, `<failure message="peak of 2000 bytes, limit 1024">`},
+		"at least, below":           {runs.Pool{Peak: 100, PeakBound: "at_least"}, 0, 1, `<skipped message="peak of 100 bytes or more, limit 1024: whether it was passed is not known">`},
+		"at least, and at most":     {runs.Pool{Peak: 100, PeakBound: "at_least", PeakMost: 1024}, 0, 0, `name="dram peak"></testcase>`},
+		"at most, above":            {runs.Pool{Peak: 100, PeakBound: "at_least", PeakMost: 1025}, 0, 1, `<skipped message="peak of 100 bytes or more`},
+		"too high or low, above it": {runs.Pool{Peak: 2000, PeakBound: "unsure"}, 0, 1, `<skipped message="peak of 2000 bytes or more`},
 	} {
-		t.Run(fmt.Sprint(bound), func(t *testing.T) {
-			p := Pool{PoolName: "dram", Peak: 5, Bound: bound}
-			b, err := json.Marshal(p)
-			if err != nil || string(b) != want {
-				t.Errorf("%s, %v", b, err)
+		t.Run(name, func(t *testing.T) {
+			r, limits := ranOn(c.pool), map[model.Pool]uint64{model.DRAM: 1024}
+			r.Check(limits)
+			if len(r.Exceeded) != c.exceeded || len(r.Uncertain) != c.uncertain {
+				t.Errorf("exceeded %+v, uncertain %+v", r.Exceeded, r.Uncertain)
 			}
-			var got Pool
-			if err := json.Unmarshal(b, &got); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(p, got); diff != "" {
-				t.Error(diff)
+			if got := string(JUnit(r, Limits{Pools: limits})); !strings.Contains(got, c.junit) {
+				t.Errorf("no %q in\n%s", c.junit, got)
 			}
 		})
 	}
@@ -76,10 +84,10 @@ func TestPoolJSON(t *testing.T) {
 // TestJUnitGrown: the file for CI tells what grew step by step from what was alive
 // at the end.
 func TestJUnitGrown(t *testing.T) {
-	r := &Report{Method: Ledger, Chips: []Chip{{ID: 7, Pools: []Pool{{
-		Pool: model.DRAM, PoolName: "dram", Left: Amount{6144, 6}, Grown: Amount{4096, 4},
-		LeftBy: []Place{{Tag: "cache", Grew: true, Amount: Amount{4096, 4}}, {Tag: "weights", Amount: Amount{2048, 2}}},
-	}}}}}
+	r := ranOn(runs.Pool{Blocks: &runs.Blocks{
+		Left: runs.Amount{Bytes: 6144, Blocks: 6}, Grown: runs.Amount{Bytes: 4096, Blocks: 4},
+		LeftBy: []runs.Place{{Tag: "cache", Grew: true, Amount: runs.Amount{Bytes: 4096, Blocks: 4}}, {Tag: "weights", Amount: runs.Amount{Bytes: 2048, Blocks: 2}}},
+	}})
 	none := uint64(0)
 	got := string(JUnit(r, Limits{Leak: &none}))
 	for _, want := range []string{

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/callsite"
+	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -16,20 +17,6 @@ import (
 // last step. It is unknown for a line with fewer than four blocks, and for a
 // program that did nothing but allocate: there everything grows. A cache that
 // fills up grows, too.
-
-// quarters is how many parts the time is divided into.
-const quarters = 4
-
-// addQuarters adds counts up.
-func addQuarters(a, b []uint64) []uint64 {
-	if len(a) < quarters {
-		a = append(a, make([]uint64, quarters-len(a))...)
-	}
-	for i, n := range b {
-		a[i] += n
-	}
-	return a
-}
 
 // liveQuarters counts the blocks of a site that were alive when the process ended,
 // by when they were made.
@@ -44,7 +31,7 @@ func liveQuarters(l *ledgerfile.Ledger, site int) []uint64 {
 			first = b.Born
 		}
 	}
-	out := make([]uint64, quarters)
+	out := make([]uint64, runs.Quarters)
 	for i := range l.Blocks {
 		if b := &l.Blocks[i]; b.Site == site && end.After(first) {
 			out[quarter(b.Born.Sub(first), end.Sub(first))]++
@@ -56,14 +43,14 @@ func liveQuarters(l *ledgerfile.Ledger, site int) []uint64 {
 // quarter is the part of a span in which something happened so long after its
 // beginning.
 func quarter(after, span time.Duration) int {
-	return min(int(after/(span/quarters+1)), quarters-1)
+	return min(int(after/(span/runs.Quarters+1)), runs.Quarters-1)
 }
 
 // Growth counts the blocks of a line that a running program holds, by when they
 // were made. The rule is that of what was left.
 type Growth struct {
 	First, End int64 // Unix time in ns: of the line's oldest block, and of the program's youngest
-	counts     [quarters]int
+	counts     [runs.Quarters]int
 }
 
 // Add counts a block of the line.
@@ -76,18 +63,14 @@ func (g *Growth) Add(born int64) {
 // Steady reports whether blocks came in each quarter of the time.
 func (g *Growth) Steady() bool { return !slices.Contains(g.counts[:], 0) }
 
-// Works reports whether a program freed at least as many blocks of a pool as it
-// holds: of one that only allocates nothing can be concluded from growth.
-func (p *Pool) Works() bool { return p.Total.Blocks >= 2*(p.Left.Blocks+p.Held.Blocks) }
-
 // markGrown says which lines of a pool grew step by step, in a program that freed
 // at least as much as it left. Places that share a line are judged together.
-func markGrown(p *Pool) {
+func markGrown(p *runs.Blocks) {
 	type key struct {
 		tag  string
-		line Frame
+		line runs.Frame
 	}
-	stacks := make([][]Frame, len(p.LeftBy))
+	stacks := make([][]runs.Frame, len(p.LeftBy))
 	for i := range p.LeftBy {
 		stacks[i] = p.LeftBy[i].Stack
 	}
@@ -95,14 +78,14 @@ func markGrown(p *Pool) {
 	sums := map[key][]uint64{}
 	for i := range p.LeftBy {
 		k := key{p.LeftBy[i].Tag, lines[i]}
-		sums[k] = addQuarters(sums[k], p.LeftBy[i].Quarters)
+		sums[k] = runs.AddQuarters(sums[k], p.LeftBy[i].Quarters)
 	}
-	works := p.Total.Blocks >= 2*p.Left.Blocks
-	p.Grown = Amount{}
+	works := p.Allocated.Blocks >= 2*p.Left.Blocks
+	p.Grown = runs.Amount{}
 	for i := range p.LeftBy {
 		x := &p.LeftBy[i]
 		if x.Grew = works && !slices.Contains(sums[key{x.Tag, lines[i]}], 0); x.Grew {
-			p.Grown.add(x.Amount)
+			p.Grown.Add(x.Amount)
 		}
 	}
 }

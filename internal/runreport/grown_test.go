@@ -3,43 +3,43 @@ package runreport
 import (
 	"testing"
 
-	"github.com/ttmon/ttmon/lib/ledgerfile"
+	"github.com/ttmon/ttmon/internal/runs"
 )
 
 // TestGrown: what came in each quarter of the time grew, unless the program did
 // nothing but allocate.
 func TestGrown(t *testing.T) {
-	place := func(line int, quarters ...uint64) Place {
-		p := Place{Stack: []ledgerfile.Frame{{File: "a.py", Line: line}}, Quarters: quarters}
+	place := func(line int, quarters ...uint64) runs.Place {
+		p := runs.Place{Stack: []runs.Frame{{File: "a.py", Line: line}}, Quarters: quarters}
 		for _, n := range quarters {
-			p.add(Amount{n << 20, n})
+			p.Add(runs.Amount{Bytes: n << 20, Blocks: n})
 		}
 		return p
 	}
 	for name, tt := range map[string]struct {
 		total uint64
-		left  []Place
+		left  []runs.Place
 		want  []bool
 	}{
-		"a leak beside weights":       {1000, []Place{place(1, 3, 2, 3, 1), place(2, 40, 0, 0, 0), place(3, 0, 0, 0, 2)}, []bool{true, false, false}},
-		"nothing but loading":         {9, []Place{place(1, 3, 2, 3, 1)}, []bool{false}},
-		"a leak of two kinds":         {1000, []Place{place(1, 3, 0, 3, 0), place(1, 0, 2, 0, 2)}, []bool{true, true}},
-		"too few":                     {1000, []Place{place(1, 1, 1, 1, 0)}, []bool{false}},
-		"a ledger of an older writer": {1000, []Place{place(1)}, []bool{false}},
+		"a leak beside weights":       {1000, []runs.Place{place(1, 3, 2, 3, 1), place(2, 40, 0, 0, 0), place(3, 0, 0, 0, 2)}, []bool{true, false, false}},
+		"nothing but loading":         {9, []runs.Place{place(1, 3, 2, 3, 1)}, []bool{false}},
+		"a leak of two kinds":         {1000, []runs.Place{place(1, 3, 0, 3, 0), place(1, 0, 2, 0, 2)}, []bool{true, true}},
+		"too few":                     {1000, []runs.Place{place(1, 1, 1, 1, 0)}, []bool{false}},
+		"a ledger of an older writer": {1000, []runs.Place{place(1)}, []bool{false}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &Pool{Total: Amount{Blocks: tt.total}, LeftBy: tt.left}
+			p := &runs.Blocks{Allocated: runs.Amount{Blocks: tt.total}, LeftBy: tt.left}
 			for _, x := range tt.left {
-				p.Left.add(x.Amount)
+				p.Left.Add(x.Amount)
 			}
 			markGrown(p)
-			var want Amount
+			var want runs.Amount
 			for i, x := range p.LeftBy {
 				if x.Grew != tt.want[i] {
 					t.Errorf("line %d: grew %v", i, x.Grew)
 				}
 				if tt.want[i] {
-					want.add(x.Amount)
+					want.Add(x.Amount)
 				}
 			}
 			if p.Grown != want {

@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/ttmon/ttmon/lib/ledgerfile"
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runs"
 )
 
 // Profile is the account as a heap profile: what is held now or was left, what
@@ -16,8 +17,8 @@ import (
 // pool and tag as labels. It is written here and not by pprof's own library,
 // whose regular expressions would cost every start of ttmon a tenth of its
 // time; the tests read it back with that library.
-func Profile(r *Report) ([]byte, error) {
-	p := pprof{strings: map[string]int64{"": 0}, table: []string{""}, functions: map[ledgerfile.Frame]uint64{}, locations: map[ledgerfile.Frame]uint64{}}
+func Profile(r *runs.Run) ([]byte, error) {
+	p := pprof{strings: map[string]int64{"": 0}, table: []string{""}, functions: map[runs.Frame]uint64{}, locations: map[runs.Frame]uint64{}}
 	for _, t := range [][2]string{
 		{"alloc_objects", "count"},
 		{"alloc_space", "bytes"},
@@ -28,19 +29,23 @@ func Profile(r *Report) ([]byte, error) {
 	} {
 		p.out.message(1, p.valueType(t[0], t[1]))
 	}
-	for _, c := range r.Chips {
-		for _, pool := range c.Pools {
-			labels := [][2]string{{"chip", fmt.Sprint(c.ID)}, {"pool", pool.PoolName}}
-			for _, x := range pool.Places {
+	for _, c := range r.Chips() {
+		for _, pool := range model.Pools() {
+			b := c.Pools[pool.String()].Blocks
+			if b == nil {
+				continue
+			}
+			labels := [][2]string{{"chip", c.ID}, {"pool", pool.String()}}
+			for _, x := range b.Places {
 				p.sample(x, labels, int64(x.Total.Blocks), int64(x.Total.Bytes), int64(x.Held.Blocks), int64(x.Held.Bytes), 0, 0)
 			}
-			for _, x := range pool.AtPeak {
+			for _, x := range b.AtPeak {
 				p.sample(x, labels, 0, 0, 0, 0, int64(x.Blocks), int64(x.Bytes))
 			}
 		}
 	}
-	p.out.int(9, r.Started.UnixNano())
-	p.out.int(10, int64(r.Seconds*1e9))
+	p.out.int(9, r.Start.UnixNano())
+	p.out.int(10, int64(r.Took()))
 	p.out.message(11, p.valueType("space", "bytes"))
 	p.out.int(12, 1) // period
 	p.out.int(14, p.string("peak_space"))
@@ -63,8 +68,8 @@ type pprof struct {
 	out       protobuf
 	strings   map[string]int64
 	table     []string
-	functions map[ledgerfile.Frame]uint64
-	locations map[ledgerfile.Frame]uint64
+	functions map[runs.Frame]uint64
+	locations map[runs.Frame]uint64
 }
 
 func (p *pprof) string(s string) int64 {
@@ -83,7 +88,7 @@ func (p *pprof) valueType(kind, unit string) (m protobuf) {
 	return m
 }
 
-func (p *pprof) sample(x Place, labels [][2]string, values ...int64) {
+func (p *pprof) sample(x runs.Place, labels [][2]string, values ...int64) {
 	var ids, packed, m protobuf
 	for _, f := range stackOf(x) {
 		ids = binary.AppendUvarint(ids, p.location(f))
@@ -107,18 +112,18 @@ func (p *pprof) sample(x Place, labels [][2]string, values ...int64) {
 
 // stackOf is the frames of a place, innermost first; one without any is a
 // frame that says so.
-func stackOf(x Place) []ledgerfile.Frame {
+func stackOf(x runs.Place) []runs.Frame {
 	frames := x.Stack
 	if len(frames) == 0 {
-		frames = []ledgerfile.Frame{{Function: "(no call site)"}}
+		frames = []runs.Frame{{Function: "(no call site)"}}
 	}
 	if x.Tag != "" {
-		frames = append(slices.Clone(frames), ledgerfile.Frame{Function: "[" + x.Tag + "]"})
+		frames = append(slices.Clone(frames), runs.Frame{Function: "[" + x.Tag + "]"})
 	}
 	return frames
 }
 
-func (p *pprof) location(f ledgerfile.Frame) uint64 {
+func (p *pprof) location(f runs.Frame) uint64 {
 	if id, ok := p.locations[f]; ok {
 		return id
 	}
@@ -133,8 +138,8 @@ func (p *pprof) location(f ledgerfile.Frame) uint64 {
 	return id
 }
 
-func (p *pprof) function(f ledgerfile.Frame) uint64 {
-	key := ledgerfile.Frame{File: f.File, Function: f.Function}
+func (p *pprof) function(f runs.Frame) uint64 {
+	key := runs.Frame{File: f.File, Function: f.Function}
 	if key.Function == "<module>" { // pprof takes what is in brackets for parameters of a type
 		key.Function = "module " + filepath.Base(f.File)
 	}

@@ -7,24 +7,24 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"github.com/ttmon/ttmon/lib/ledgerfile"
+	"github.com/ttmon/ttmon/internal/runs"
 )
 
 // TestProfileIsPprofs: pprof's own library reads what is written, with every
 // stack, value and label.
 func TestProfileIsPprofs(t *testing.T) {
-	at := func(file string, line int, function string) ledgerfile.Frame {
-		return ledgerfile.Frame{File: file, Line: line, Function: function}
+	at := func(file string, line int, function string) runs.Frame {
+		return runs.Frame{File: file, Line: line, Function: function}
 	}
 	inner, outer := at("/m/model.py", 88, "KV.grow"), at("/m/model.py", 10, "<module>")
-	var held, peak Place
-	held.Stack, held.Tag = []ledgerfile.Frame{inner, outer}, "kv-cache"
+	var held, peak runs.Place
+	held.Stack, held.Tag = []runs.Frame{inner, outer}, "kv-cache"
 	held.Total.Blocks, held.Total.Bytes, held.Held.Blocks, held.Held.Bytes = 3, 300, 1, 100
 	peak.Blocks, peak.Bytes = 2, 200 // without a call site
-	r := &Report{
-		Started: time.Unix(1_790_000_000, 5), Seconds: 1.5,
-		Chips: []Chip{{ID: 77, Pools: []Pool{{PoolName: "dram", Places: []Place{held}, AtPeak: []Place{peak}}}}},
-	}
+	r := &runs.Run{Start: time.Unix(1_790_000_000, 5), Devices: []runs.Device{
+		{ChipID: "77", Pools: map[string]runs.Pool{"dram": {Blocks: &runs.Blocks{Places: []runs.Place{held}, AtPeak: []runs.Place{peak}}}}},
+	}}
+	r.Last = r.Start.Add(1500 * time.Millisecond)
 	b, err := Profile(r)
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func TestProfileIsPprofs(t *testing.T) {
 	if err := p.CheckValid(); err != nil {
 		t.Error(err)
 	}
-	if p.TimeNanos != r.Started.UnixNano() || p.DurationNanos != 1_500_000_000 || p.DefaultSampleType != "peak_space" || len(p.SampleType) != 6 {
+	if p.TimeNanos != r.Start.UnixNano() || p.DurationNanos != 1_500_000_000 || p.DefaultSampleType != "peak_space" || len(p.SampleType) != 6 {
 		t.Errorf("header: %v", p)
 	}
 	if len(p.Sample) != 2 {

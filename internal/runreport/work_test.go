@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -31,8 +32,8 @@ func ran(busy time.Duration, change func(*ledgerfile.Work)) *ledgerfile.Work {
 
 func TestWorkOfARun(t *testing.T) {
 	started := time.Unix(1000, 0)
-	ledger := func() *ledgerfile.Ledger {
-		return &ledgerfile.Ledger{PID: 7, Library: "/x/site-packages/ttnn/y.so", Chips: []ledgerfile.Chip{{ID: 99, Logical: 0, Open: true}}, Lists: []ledgerfile.List{{}, {
+	ledger := func(pid int) *ledgerfile.Ledger {
+		return &ledgerfile.Ledger{PID: pid, Library: "/x/site-packages/ttnn/y.so", Chips: []ledgerfile.Chip{{ID: 99, Logical: 0, Open: true}}, Lists: []ledgerfile.List{{}, {
 			State: ledgerfile.Closed, Banks: 1, Chips: []int{0}, Made: started.Add(2 * time.Second), Closed: started.Add(12 * time.Second),
 		}}}
 	}
@@ -60,34 +61,34 @@ func TestWorkOfARun(t *testing.T) {
 			b := NewBuilder(started)
 			for i, w := range c.work {
 				path := string(rune('a' + i))
-				b.Add(path, ledger(), true)
+				b.Add(path, ledger(i), true)
 				b.AddWork(path, w, started.Add(5*time.Second))
-				b.Add(path, ledger(), false)
+				b.Add(path, ledger(i), false)
 				b.AddWork(path, w, started.Add(9*time.Second))
 			}
-			r := b.Report(started.Add(20 * time.Second))
-			if len(r.Chips) != 1 || r.Chips[0].Work == nil {
-				t.Fatalf("chips %+v", r.Chips)
+			d := b.Report(started.Add(20*time.Second), nil).Run.Devices
+			if len(d) != 1 || len(d[0].WorkOfChips()) != 1 {
+				t.Fatalf("devices %+v", d)
 			}
-			w := r.Chips[0].Work
+			w := d[0].WorkOfChips()[0]
 			if w.Ratio != c.ratio || w.Bound != c.bound || w.Cause != c.cause || !w.Known {
 				t.Errorf("%v %v %q, want %v %v %q", w.Ratio, w.Bound, w.Cause, c.ratio, c.bound, c.cause)
 			}
-			wantGaps := []Gap{{3, 4, "softmax"}, {1, 7, ""}}
+			if got, known := d[0].Busy(); got != w.Busyness || !known {
+				t.Errorf("the device says %+v, its chip %+v", got, w.Busyness)
+			}
+			wantGaps := []runs.Gap{{Seconds: 3, End: time.Unix(1004, 0), After: "softmax"}, {Seconds: 1, End: time.Unix(1007, 0)}}
 			switch c.name {
 			case "two":
-				wantGaps = []Gap{wantGaps[0], wantGaps[0], wantGaps[1], wantGaps[1]}
+				wantGaps = []runs.Gap{wantGaps[0], wantGaps[0], wantGaps[1], wantGaps[1]}
 			case "an older libttmon":
 				wantGaps = nil
 			}
 			if diff := cmp.Diff(wantGaps, w.Gaps); diff != "" || w.GapsCause != c.gaps {
 				t.Errorf("gaps %q, want %q\n%s", w.GapsCause, c.gaps, diff)
 			}
-			if w.GapAt != nil && c.gaps == model.GapsNotKept {
-				*w.GapAt-- // seen at the next look
-			}
-			if w.LongestGap != 3 || w.GapAt == nil || *w.GapAt != 4 || w.Operations[0].Name != "matmul" {
-				t.Errorf("gap %v at %v, first operation %q", w.LongestGap, w.GapAt, w.Operations[0].Name)
+			if w.Gap != 3 || w.Operations[0].Name != "matmul" {
+				t.Errorf("gap %v, first operation %q", w.Gap, w.Operations[0].Name)
 			}
 		})
 	}
@@ -103,29 +104,31 @@ func TestNoWorkOfARun(t *testing.T) {
 		})
 	}
 	b := NewBuilder(time.Unix(0, 0))
-	p := Process{Chips: []Chip{{ID: 5}}}
-	b.addWork(&p, entry{ledger: &ledgerfile.Ledger{}}, 1)
-	if p.Chips[0].Work != nil {
-		t.Error("work was not requested, and there is a reason why there is none")
+	b.Add("a", &ledgerfile.Ledger{Chips: []ledgerfile.Chip{{ID: 5}}, Lists: []ledgerfile.List{{}, {
+		State: ledgerfile.Open, Pool: ledgerfile.L1, Chips: []int{0}, Total: ledgerfile.Sum{Bytes: 1, Blocks: 1},
+	}}}, true)
+	if d := b.Report(time.Unix(2, 0), nil).Run.Devices; len(d) != 1 || len(d[0].Work) > 0 {
+		t.Errorf("work was not requested, and there is a reason why there is none: %+v", d)
 	}
 	b.AddWork("a", nil, time.Unix(1, 0))
-	b.addWork(&p, entry{ledger: &ledgerfile.Ledger{}}, 1)
-	got, err := json.Marshal(p.Chips[0].Work)
-	if err != nil || !strings.Contains(string(got), `"known":false`) || strings.Contains(string(got), "busy_bound") {
+	w := b.Report(time.Unix(2, 0), nil).Run.Devices[0].Work
+	if got, err := json.Marshal(w); err != nil || len(w) != 1 || w[0].Cause != model.WorkProfilerOff || !strings.Contains(string(got), `"busy_bound":""`) {
 		t.Errorf("%s %v", got, err)
 	}
 }
 
 func TestWorkProperties(t *testing.T) {
-	r := &Report{Seconds: 10, Chips: []Chip{
-		{ID: 7, Work: &Work{
-			Known: true, Busy: 2.5, Ratio: 0.25, Programs: 4, Bound: model.AtLeast, Cause: model.WorkLossy,
-			Operations: []Operation{{"matmul", 3, 2, 1}}, LongestGap: 3, GapsCause: model.GapsLossy,
-			Gaps: []Gap{{Seconds: 3, Until: 4, After: "softmax"}, {Seconds: 1, Until: 7}, {Seconds: 0.5, Until: 8}, {Seconds: 0.25, Until: 9}},
-		}},
-		{ID: 8, Work: &Work{Cause: model.WorkProfilerOff}},
-		{ID: 9},
-	}}
+	started := time.Unix(1000, 0)
+	at := func(seconds int) time.Time { return started.Add(time.Duration(seconds) * time.Second) }
+	late := 0.0
+	r := &Report{Run: runs.Run{Start: started, Last: at(10), Devices: []runs.Device{{Open: 10, Work: []runs.Work{
+		{
+			Chip: "7", Busy: 2.5, Programs: 4, Bound: "at_least", Cause: model.WorkLossy, Late: &late,
+			Operations: []runs.Operation{{Name: "matmul", Calls: 3, Seconds: 2, Longest: 1}}, Gap: 3, GapsCause: model.GapsLossy,
+			Gaps: []runs.Gap{{Seconds: 3, End: at(4), After: "softmax"}, {Seconds: 1, End: at(7)}, {Seconds: 0.5, End: at(8)}, {Seconds: 0.25, End: at(9)}},
+		},
+		{Chip: "8", Cause: model.WorkProfilerOff},
+	}}}}}
 	want := []property{
 		{"chip7.busy_cause", "lossy_release"},
 		{"chip7.busy_ratio", "0.2500"},
@@ -147,7 +150,7 @@ func TestWorkProperties(t *testing.T) {
 		{"chip7.operation1_calls", "3"},
 		{"chip8.busy_cause", "profiler_off"},
 	}
-	if diff := cmp.Diff(want, workProperties(r), cmp.AllowUnexported(property{})); diff != "" {
+	if diff := cmp.Diff(want, workProperties(&r.Run), cmp.AllowUnexported(property{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if xml := string(JUnit(r, Limits{})); !strings.Contains(xml, `<property name="chip7.operation1" value="matmul"></property>`) {
@@ -165,7 +168,7 @@ func TestWorkWithoutRecords(t *testing.T) {
 			}}}
 			b.Add("a", l, false)
 			b.AddWork("a", &ledgerfile.Work{Host: ledgerfile.HostWork{Enqueued: 2, Queues: 1}, Chips: chips}, time.Unix(1001, 0))
-			if w := b.Report(time.Unix(1002, 0)).Chips[0].Work; w == nil || w.Known || w.Cause == "" {
+			if w := b.Report(time.Unix(1002, 0), nil).Run.Devices[0].WorkOfChips(); len(w) != 1 || w[0].Known || w[0].Cause == "" {
 				t.Errorf("%+v", w)
 			}
 		})

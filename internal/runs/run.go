@@ -6,16 +6,19 @@
 // descendants that do. Package keep finds runs in the snapshots of a host and keeps
 // them on disk; this one has what both ends of the API need.
 //
-// What is known of memory comes from snapshots, which are a second apart: a peak
-// between two of them is not seen, so peaks are lower bounds, unless the program kept a
-// ledger of its own (libttmon, ttmon run), which has them exactly. Means are weighted by
+// What is known of a run comes from snapshots, which are a second apart, and from the
+// ledgers that libttmon keeps in programs; field by field the better one counts. A peak
+// between two snapshots is not seen, so theirs are lower bounds; a ledger has them
+// exactly, and who held them (Blocks, ProcessLedger). Means are weighted by
 // time, over the time in which the value was known: they are right up to what changed
 // within a Run's Step, and unsure where a part in the middle was not seen.
 package runs
 
 import (
+	"iter"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -114,6 +117,23 @@ type Process struct {
 	Start      time.Time `json:"start,omitzero"`
 	Name       string    `json:"name"`
 	Failures   uint64    `json:"allocation_failures,omitempty"`
+	// Ledger is what its own ledger says; nil: it kept none, or the account is of
+	// snapshots. Only the account of ttmon run has it.
+	Ledger *ProcessLedger `json:"ledger,omitempty"`
+}
+
+// ProcessLedger is what the ledger of a process says of it.
+type ProcessLedger struct {
+	Release string `json:"release,omitempty"`
+	Running bool   `json:"running,omitempty"` // when the program itself had ended
+	Killed  bool   `json:"killed,omitempty"`  // it did not come to its end in good order
+	Stacks  bool   `json:"stacks,omitempty"`  // call sites were recorded
+	Lost    uint64 `json:"lost,omitempty"`    // events that found no room: figures are too low
+	Unsure  bool   `json:"unsure,omitempty"`  // events contradicted each other, or lists were found late
+	// PerCoreL1 says that an allocator of it kept L1 per core (HYBRID): there is no
+	// figure of it, nor of requests that it refused.
+	PerCoreL1 bool     `json:"per_core_l1,omitempty"`
+	Devices   []Device `json:"devices"` // what it held by itself
 }
 
 // Failures are the requests of a run for device memory that failed, as far as
@@ -169,6 +189,17 @@ type Ending struct {
 	Text string `json:"text,omitempty"`
 }
 
+// ExitCode is that of a shell for such an end: its own, or 128 and the signal.
+func (e *Ending) ExitCode() int {
+	switch {
+	case e.Signal != 0:
+		return 128 + e.Signal
+	case e.Code != nil:
+		return *e.Code
+	}
+	return 0
+}
+
 // Failed reports whether the run is known to have ended badly.
 func (e *Ending) Failed() bool {
 	return e.Kind == Killed || e.OutOfMemory || e.Code != nil && *e.Code != 0
@@ -221,34 +252,6 @@ func (e *Ending) Stopped() bool {
 	return false
 }
 
-// Pool is what was held of a kind of memory.
-type Pool struct {
-	Peak      uint64    `json:"peak_bytes"`
-	PeakBound string    `json:"peak_bound"` // exact only where a ledger says so
-	PeakAt    time.Time `json:"peak_at"`
-	Mean      float64   `json:"mean_bytes"`
-	MeanBound string    `json:"mean_bound"` // unsure: of samples, of a part of the run
-	Seconds   float64   `json:"known_s"`    // of the run in which it was known
-	Held      uint64    `json:"last_bytes"`
-	HeldBound string    `json:"last_bound,omitempty"` // empty: an older release kept none
-}
-
-// PeakBytes is the peak with its bound. The zero Pool has none.
-func (p Pool) PeakBytes() model.Bytes {
-	if p.PeakBound == "" {
-		return model.NoBytes(model.Absent)
-	}
-	return model.BoundBytes(p.Peak, model.ParseBound(p.PeakBound))
-}
-
-// MeanBytes is the mean with its bound. The zero Pool has none.
-func (p Pool) MeanBytes() model.Bytes {
-	if p.MeanBound == "" || p.Seconds == 0 {
-		return model.NoBytes(model.Absent)
-	}
-	return model.BoundBytes(uint64(p.Mean+0.5), model.Unsure) // whatever an older release says
-}
-
 // Stat is a value over the time in which it was known.
 type Stat struct {
 	Mean    float64   `json:"mean"`
@@ -264,7 +267,8 @@ type Device struct {
 	BusID  string  `json:"bus_id,omitempty"`
 	Board  string  `json:"board,omitempty"`
 	ASICID string  `json:"asic_id,omitempty"`
-	Open   float64 `json:"open_s"` // so long the run was seen to have it open
+	ChipID string  `json:"chip_id,omitempty"` // of its only chip, as Chip.ID
+	Open   float64 `json:"open_s"`            // so long the run was seen to have it open
 	Shared float64 `json:"shared_s,omitempty"`
 
 	Pools map[string]Pool `json:"memory"` // by pool; without those that no source accounts for
@@ -290,11 +294,53 @@ type Device struct {
 	Formatted *FormattedDevice `json:"said,omitempty"`
 }
 
-// Chip is what the run held on one chip of a device with several.
+// Chip is what the run held on one chip of a device with several, or of no device of
+// this host.
 type Chip struct {
-	ID    string          `json:"id"` // UMD's unique id, in decimal
-	Name  string          `json:"name,omitempty"`
-	Pools map[string]Pool `json:"memory"`
+	ID string `json:"id"` // UMD's unique id, in decimal; empty: it could not be told
+	// Logical is the number that the program gives it, as its ledger has it.
+	Logical *int            `json:"logical,omitempty"`
+	Name    string          `json:"name,omitempty"` // of the chip on its board: L, R
+	Pools   map[string]Pool `json:"memory"`
+}
+
+// AllChips are the chips of the device that the run used: its only one has the
+// device's memory.
+func (d *Device) AllChips() []Chip {
+	if len(d.Chips) > 0 {
+		return d.Chips
+	}
+	return []Chip{{ID: d.ChipID, Pools: d.Pools}}
+}
+
+// Chips are those of the run's devices.
+func (r *Run) Chips() iter.Seq2[*Device, *Chip] {
+	return func(yield func(*Device, *Chip) bool) {
+		for i := range r.Devices {
+			list := r.Devices[i].AllChips()
+			for k := range list {
+				if !yield(&r.Devices[i], &list[k]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// NewDevice begins the account of a device, as a snapshot has it.
+func NewDevice(s *model.Snapshot, index int) Device {
+	x := Device{Index: index, Pools: map[string]Pool{}}
+	d := s.Device(index)
+	if d == nil {
+		return x
+	}
+	x.BusID, x.Board, x.ASICID = d.BusID, d.Board.V, d.ASICID.V
+	if len(d.Chips) == 1 {
+		if id, known := d.Chips[0].ID.Get(); known {
+			x.ChipID = strconv.FormatUint(id, 10)
+		}
+	}
+	return x
 }
 
 // PCIe is the traffic of a device while the run had it open.

@@ -54,7 +54,7 @@ func TestGaps(t *testing.T) {
 		return Gap{Seconds: seconds, End: time.Unix(int64(seconds), 0), After: "matmul"}
 	}
 	work := func(chip string, cause model.GapCause, gaps ...Gap) Work {
-		return Work{Chip: chip, Name: chip, Gap: 1, Gaps: gaps, GapsCause: cause}
+		return Work{Chip: chip, Name: chip, Bound: "exact", Gap: 1, Gaps: gaps, GapsCause: cause}
 	}
 	for name, c := range map[string]struct {
 		devices []Device
@@ -67,7 +67,7 @@ func TestGaps(t *testing.T) {
 			"",
 		},
 		"two processes on a chip": {
-			[]Device{{Index: 0, Work: []Work{work("L", "", gap(3)), {PID: 5, Chip: "L", Name: "L", Gap: 1, Gaps: []Gap{gap(2)}}, work("R", "", gap(1))}}},
+			[]Device{{Index: 0, Work: []Work{work("L", "", gap(3)), {PID: 5, Chip: "L", Name: "L", Bound: "exact", Gap: 1, Gaps: []Gap{gap(2)}}, work("R", "", gap(1))}}},
 			[]DeviceGap{{gap(3), 0, "L", model.GapsProcesses}, {gap(2), 0, "L", model.GapsProcesses}, {gap(1), 0, "R", ""}},
 			"",
 		},
@@ -77,7 +77,7 @@ func TestGaps(t *testing.T) {
 			"",
 		},
 		"one process, twice": {
-			[]Device{{Index: 0, Work: []Work{work("L", "", gap(3)), {PID: 0, Chip: "L", Name: "L", Gap: 1}}}},
+			[]Device{{Index: 0, Work: []Work{work("L", "", gap(3)), {PID: 0, Chip: "L", Name: "L", Bound: "exact", Gap: 1}}}},
 			[]DeviceGap{{gap(3), 0, "L", ""}},
 			model.GapsNotKept,
 		},

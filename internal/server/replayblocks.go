@@ -5,10 +5,12 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/internal/runs"
 )
 
 // heldBy is what a process holds, and where in the program it asked for it.
@@ -20,7 +22,7 @@ func heldBy(s *recording.State, pid int) (api.BlocksOf, bool) {
 		places, sites := placesOf(s, p.ID), sitesOf(s, p.ID)
 		return api.BlocksOf{
 			Process: s.Blocks(p.ID), UID: os.Geteuid(),
-			Places: func() *runreport.Report { return places },
+			Places: func() []runs.Chip { return places },
 			Sites:  func() []runreport.Site { return sites },
 		}, true
 	}
@@ -56,9 +58,8 @@ type placeOnChip struct {
 }
 
 // placesOf sums up what the places of a program hold, chip by chip.
-func placesOf(s *recording.State, process uint32) *runreport.Report {
-	sums := map[placeOnChip]*runreport.Place{}
-	out := &runreport.Report{}
+func placesOf(s *recording.State, process uint32) (out []runs.Chip) {
+	sums := map[placeOnChip]*runs.Place{}
 	for _, id := range s.Lists() {
 		def, live, _ := s.List(id)
 		if def.Process != process {
@@ -73,7 +74,7 @@ func placesOf(s *recording.State, process uint32) *runreport.Report {
 				k := placeOnChip{chip, def.Pool, b.Site}
 				x := sums[k]
 				if x == nil {
-					x = &runreport.Place{Tag: site.Tag, Stack: site.Stack}
+					x = &runs.Place{Tag: site.Tag, Stack: site.Stack}
 					sums[k] = x
 				}
 				x.Held.Bytes += b.Size * def.Geometry.Banks
@@ -85,7 +86,8 @@ func placesOf(s *recording.State, process uint32) *runreport.Report {
 		return cmp.Or(cmp.Compare(a.chip, b.chip), cmp.Compare(a.pool, b.pool), cmp.Compare(a.site, b.site))
 	})
 	for _, k := range order {
-		out.Chips = append(out.Chips, runreport.Chip{ID: k.chip, Pools: []runreport.Pool{{PoolName: k.pool, Places: []runreport.Place{*sums[k]}}}})
+		b := &runs.Blocks{Places: []runs.Place{*sums[k]}}
+		out = append(out, runs.Chip{ID: strconv.FormatUint(k.chip, 10), Pools: map[string]runs.Pool{k.pool: {Blocks: b}}})
 	}
 	return out
 }

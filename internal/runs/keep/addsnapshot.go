@@ -38,7 +38,7 @@ func (l *live) addSnapshot(s *model.Snapshot, mine []*model.Process, conditions 
 	}
 	l.Last = s.Time
 	l.addProcesses(mine)
-	held, open := sumMemory(mine)
+	held, open := sumMemory(s, mine)
 	// Sorted, because chips are appended to the account in this order.
 	for _, at := range slices.SortedFunc(maps.Keys(held), place.compare) {
 		sum := held[at]
@@ -132,7 +132,7 @@ func jobOf(p *model.Process) *runs.Job {
 
 // sumMemory adds up what processes hold: in total, on each device, and on each chip of
 // devices with several. open are the devices that they have open.
-func sumMemory(mine []*model.Process) (held map[place]*[model.NumPools]model.Sum, open map[int]bool) {
+func sumMemory(s *model.Snapshot, mine []*model.Process) (held map[place]*[model.NumPools]model.Sum, open map[int]bool) {
 	held, open = map[place]*[model.NumPools]model.Sum{}, map[int]bool{}
 	add := func(at place, b *model.PoolBytes) {
 		if held[at] == nil {
@@ -148,7 +148,7 @@ func sumMemory(mine []*model.Process) (held map[place]*[model.NumPools]model.Sum
 			open[u.Device] = true
 			add(everywhere, &u.Memory)
 			add(place{device: u.Device}, &u.Memory)
-			if len(u.Chips) < 2 {
+			if d := s.Device(u.Device); d != nil && len(d.Chips) < 2 {
 				continue
 			}
 			for c := range u.Chips {
@@ -193,12 +193,8 @@ func (l *live) device(s *model.Snapshot, index int) *runs.Device {
 			return x
 		}
 	}
-	x := runs.Device{Index: index, Pools: map[string]runs.Pool{}}
-	if d != nil {
-		x.BusID, x.Board, x.ASICID = d.BusID, d.Board.V, d.ASICID.V
-	}
 	at, _ := slices.BinarySearchFunc(l.Devices, index+1, func(e runs.Device, target int) int { return cmp.Compare(e.Index, target) })
-	l.Devices = slices.Insert(l.Devices, at, x)
+	l.Devices = slices.Insert(l.Devices, at, runs.NewDevice(s, index))
 	return &l.Devices[at]
 }
 

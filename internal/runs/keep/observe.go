@@ -52,6 +52,7 @@ type tracker struct {
 	live   []*live // by id
 	closed []*live // left their devices; the oldest first
 	last   time.Time
+	one    bool // all processes are of one run, which does not end
 	// interval is the time between two snapshots.
 	interval func() time.Duration
 	ended    func(*runs.Run) // a run has ended, or what is known of one that had ended has changed
@@ -116,6 +117,9 @@ func (t *tracker) sort(s *model.Snapshot) map[*live][]*model.Process {
 	slices.SortStableFunc(others, func(a, b *model.Process) int { return cmp.Compare(a.StartTicks, b.StartTicks) })
 	for _, p := range others {
 		l := byPID[p.PPID]
+		if l == nil && t.one && len(t.live) > 0 {
+			l = t.live[0]
+		}
 		if l == nil {
 			l = t.revive(p.ID())
 		}
@@ -228,7 +232,7 @@ func (t *tracker) settle(s *model.Snapshot) {
 	}
 	var stay []*live
 	for _, l := range t.live {
-		if l.gone.IsZero() || s.Time.Sub(l.gone) < settleFor && s.Time.After(l.gone.Add(-time.Second)) {
+		if t.one || l.gone.IsZero() || s.Time.Sub(l.gone) < settleFor && s.Time.After(l.gone.Add(-time.Second)) {
 			stay = append(stay, l)
 			continue
 		}

@@ -144,9 +144,9 @@ func TestBusyIsOneFigure(t *testing.T) {
 		Host:  ledgerfile.HostWork{Enqueued: 4, LastEnqueue: t0, LastFinish: t0.Add(39 * time.Second), Queues: 1},
 		Chips: []ledgerfile.ChipWork{{State: ledgerfile.WorkOn, Programs: 4, Busy: 20 * time.Second}},
 	}, t0.Add(48*time.Second))
-	own := b.Report(t0.Add(48 * time.Second)).Chips[0].Work
+	own, ownKnown := b.Report(t0.Add(48*time.Second), nil).Run.Devices[0].Busy()
 
-	if !known || !own.Known || server.Ratio != 0.5 || own.Ratio != server.Ratio {
+	if !known || !ownKnown || server.Ratio != 0.5 || own.Ratio != server.Ratio {
 		t.Errorf("ttmon runs says %v, ttmon run %v, and it was 0.5", server.Ratio, own.Ratio)
 	}
 }

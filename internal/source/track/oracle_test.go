@@ -16,6 +16,7 @@ import (
 	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -171,7 +172,7 @@ func TestPeaksLeaksAndLines(t *testing.T) {
 				}
 				b := runreport.NewBuilder(started)
 				b.Add(ended[0].Path, ended[0].Ledger, false)
-				checkReport(t, b.Report(time.Now()), ended[0].Ledger, want.Peak, want.Kept, want.Lines)
+				checkReport(t, b.Report(time.Now(), nil), ended[0].Ledger, want.Peak, want.Kept, want.Lines)
 			})
 		}
 	}
@@ -179,23 +180,23 @@ func TestPeaksLeaksAndLines(t *testing.T) {
 
 func checkReport(t *testing.T, r *runreport.Report, l *ledgerfile.Ledger, peak, kept map[string]uint64, lines map[string]int) {
 	t.Helper()
-	if len(r.Chips) != 1 || r.Chips[0].ID != 4476187513037 {
-		t.Fatalf("chips: %+v", r.Chips)
+	if d := r.Run.Devices; len(d) != 1 || len(d[0].Chips) != 1 || d[0].Chips[0].ID != "4476187513037" {
+		t.Fatalf("chips: %+v", d)
 	}
 	got := map[string]uint64{}
 	var left uint64
-	for _, p := range r.Chips[0].Pools {
+	for name, p := range r.Run.Devices[0].Chips[0].Pools {
 		banks := uint64(0)
 		for _, x := range l.Lists {
-			if pool, ok := blocks.PoolOf(x.Pool); ok && pool == p.Pool && x.Total.Blocks > 0 {
+			if pool, ok := blocks.PoolOf(x.Pool); ok && pool.String() == name && x.Total.Blocks > 0 {
 				banks = uint64(x.Banks)
 			}
 		}
-		if p.Peak != peak[p.PoolName]*banks || p.Bound != model.Exact {
-			t.Errorf("%s: peak %d (%v), the program saw %d in %d banks", p.PoolName, p.Peak, p.Bound, peak[p.PoolName], banks)
+		if p.PeakBytes() != model.ExactBytes(peak[name]*banks) {
+			t.Errorf("%s: peak %v, the program saw %d in %d banks", name, p.PeakBytes(), peak[name], banks)
 		}
-		left += p.Left.Blocks
-		for _, place := range p.LeftBy {
+		left += p.Blocks.Left.Blocks
+		for _, place := range p.Blocks.LeftBy {
 			lineOf := func(f ledgerfile.Frame) int { return f.Line }
 			inProgram := slices.Collect(func(yield func(int) bool) {
 				for _, f := range place.Stack {
@@ -211,11 +212,11 @@ func checkReport(t *testing.T, r *runreport.Report, l *ledgerfile.Ledger, peak, 
 			}
 		}
 		var sum uint64
-		for _, place := range p.AtPeak {
+		for _, place := range p.Blocks.AtPeak {
 			sum += place.Bytes
 		}
 		if sum != p.Peak {
-			t.Errorf("%s: places held %d at the peak of %d", p.PoolName, sum, p.Peak)
+			t.Errorf("%s: places held %d at the peak of %d", name, sum, p.Peak)
 		}
 	}
 	var want uint64
@@ -318,8 +319,8 @@ func TestGrew(t *testing.T) {
 			b := runreport.NewBuilder(started)
 			b.Add(ended[0].Path, ended[0].Ledger, false)
 			grew, alive := map[string]uint64{}, map[string]uint64{}
-			for _, p := range b.Report(time.Now()).Chips[0].Pools {
-				for _, x := range runreport.ByLine(p.LeftBy) {
+			for _, p := range b.Report(time.Now(), nil).Run.Devices[0].Chips[0].Pools {
+				for _, x := range runs.ByLine(p.Blocks.LeftBy) {
 					f, _ := x.Where()
 					if x.Grew {
 						grew[f.Function] += x.Blocks

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/callsite"
-	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -42,16 +42,16 @@ func (n *node) child(name, title string, line int) *node {
 
 // flames makes a tree per pool of each group of chips: what was held at the peak,
 // from the outermost frame inwards. Frames of libraries are folded away.
-func flames(r *runreport.Report) []*node {
+func flames(r *runs.Run) []*node {
 	var roots []*node
-	for _, g := range alike(r.Chips) {
+	for _, g := range alike(r) {
 		for _, x := range g.pools {
-			if len(x.AtPeak) == 0 {
+			if len(x.Blocks.AtPeak) == 0 {
 				continue
 			}
-			name := words.PoolName(x.Pool) + " on " + g.label
+			name := words.PoolName(x.pool) + " on " + g.label
 			root := &node{name: name, title: name + ": peak " + words.Bytes(x.Peak)}
-			root.addPlaces(x.AtPeak)
+			root.addPlaces(x.Blocks.AtPeak)
 			roots = append(roots, root)
 		}
 	}
@@ -62,21 +62,21 @@ func flames(r *runreport.Report) []*node {
 }
 
 // addPlaces adds what places held, each below the line that tells it from others.
-func (n *node) addPlaces(places []runreport.Place) {
-	stacks := make([][]runreport.Frame, len(places))
+func (n *node) addPlaces(places []runs.Place) {
+	stacks := make([][]runs.Frame, len(places))
 	for i := range places {
 		stacks[i] = places[i].Stack
 	}
 	lines := callsite.Lines(stacks)
-	held := map[runreport.Frame]uint64{}
+	held := map[runs.Frame]uint64{}
 	for i := range places {
 		held[lines[i]] += places[i].Bytes
 	}
-	delete(held, runreport.Frame{})
-	order := slices.SortedFunc(maps.Keys(held), func(a, b runreport.Frame) int {
+	delete(held, runs.Frame{})
+	order := slices.SortedFunc(maps.Keys(held), func(a, b runs.Frame) int {
 		return cmp.Or(cmp.Compare(held[b], held[a]), strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
-	number := map[runreport.Frame]int{}
+	number := map[runs.Frame]int{}
 	for i, f := range order {
 		number[f] = i + 1
 		n.legend = append(n.legend, legendLine{frameName(f), held[f]})
@@ -86,7 +86,7 @@ func (n *node) addPlaces(places []runreport.Place) {
 	}
 }
 
-func (n *node) add(p *runreport.Place, line runreport.Frame, number int) {
+func (n *node) add(p *runs.Place, line runs.Frame, number int) {
 	n.bytes += p.Bytes
 	at := n
 	if p.Tag != "" {
@@ -103,7 +103,7 @@ func (n *node) add(p *runreport.Place, line runreport.Frame, number int) {
 	}
 }
 
-func frameName(f runreport.Frame) string {
+func frameName(f runs.Frame) string {
 	if f.Function == "" {
 		return Line(f)
 	}
@@ -133,7 +133,7 @@ const (
 
 // AppendFlameSVG appends the flame graphs of the peaks as one picture. Frames
 // tell their line and bytes when pointed at.
-func AppendFlameSVG(dst []byte, r *runreport.Report) []byte {
+func AppendFlameSVG(dst []byte, r *runs.Run) []byte {
 	roots := flames(r)
 	height := 40
 	for _, n := range roots {
@@ -141,7 +141,7 @@ func AppendFlameSVG(dst []byte, r *runreport.Report) []byte {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", svgWidth, height)
-	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="white"/><text x="6" y="20" font-size="14">%s</text>`+"\n", html.EscapeString(words.Escape(strings.Join(r.Command, " "))))
+	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="white"/><text x="6" y="20" font-size="14">%s</text>`+"\n", html.EscapeString(words.Escape(r.Command)))
 	if len(roots) == 0 {
 		b.WriteString(`<text x="6" y="38">no device memory was seen</text>` + "\n")
 	}
@@ -206,7 +206,7 @@ func (n *node) svgLegend(b *strings.Builder, y int) {
 }
 
 // AppendFlame appends the same as text: a tree with bars.
-func AppendFlame(dst []byte, r *runreport.Report, width int, ascii bool) []byte {
+func AppendFlame(dst []byte, r *runs.Run, width int, ascii bool) []byte {
 	p := printer{o: Options{ASCII: ascii}, dst: dst}
 	if width == 0 {
 		width = 100

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/internal/runs"
 )
 
 func TestMeter(t *testing.T) {
@@ -50,13 +51,14 @@ func TestMeter(t *testing.T) {
 
 // What samples do not tell is not told: neither leaks nor that there are none.
 func TestSampledSummary(t *testing.T) {
-	r := &runreport.Report{
-		Command: []string{"./model"}, Seconds: 12, Method: runreport.Sampled, Complaints: []string{"it has no function f"},
-		Chips: []runreport.Chip{{ID: 5, Pools: []runreport.Pool{
-			{Pool: model.DRAM, PoolName: "dram", Peak: 3 << 30, Bound: model.Unsure, LeftUnknown: true, PeakAt: 4},
-			{Pool: model.L1, PoolName: "l1", Peak: 3 << 10, Bound: model.AtLeast, LeftUnknown: true, PeakAt: 4},
-		}}},
+	started := time.Unix(1_790_000_000, 0)
+	held := func(bytes uint64, bound model.Bound) runs.Pool {
+		return runs.Pool{Peak: bytes, PeakBound: bound.String(), PeakAt: started.Add(4 * time.Second)}
 	}
+	r := &runreport.Report{Method: runreport.Sampled, Complaints: []string{"it has no function f"}, Run: runs.Run{
+		Who: runs.Who{Command: "./model"}, Start: started, Last: started.Add(12 * time.Second), End: runs.Ending{Kind: runs.Exited},
+		Devices: []runs.Device{{ChipID: "5", Pools: map[string]runs.Pool{"dram": held(3<<30, model.Unsure), "l1": held(3<<10, model.AtLeast)}}},
+	}}
 	got := string(Append(nil, r, Options{}))
 	for _, want := range []string{"sampled from shared memory", " note: it has no function f", "~3.0 GiB", "≥3.0 KiB", "       N/A\n", "not judged"} {
 		if !strings.Contains(got, want) {
@@ -73,24 +75,26 @@ func TestSampledSummary(t *testing.T) {
 
 // What ran is said of each chip, and why nothing is known of others.
 func TestWork(t *testing.T) {
-	device, at := 1, 8.0
-	busy := &runreport.Work{Known: true, Busy: 25, Open: 40, Ratio: 0.625, Bound: model.AtLeast, Cause: model.WorkLossy, Programs: 1, Longest: 25}
+	started, late := time.Unix(1_790_000_000, 0), 4.0
+	at := func(seconds int) time.Time { return started.Add(time.Duration(seconds) * time.Second) }
+	busy := runs.Work{Chip: "1", Name: "L", Busy: 25, Bound: "at_least", Cause: model.WorkLossy, Programs: 1, Longest: 25}
 	for i := range 7 {
-		busy.Operations = append(busy.Operations, runreport.Operation{Name: "op" + string(rune('a'+i)) + "\x1b", Calls: 4, Seconds: 4, Longest: 2})
+		busy.Operations = append(busy.Operations, runs.Operation{Name: "op" + string(rune('a'+i)) + "\x1b", Calls: 4, Seconds: 4, Longest: 2})
 	}
-	r := &runreport.Report{Command: []string{"x"}, Seconds: 40, Method: runreport.Ledger, Chips: []runreport.Chip{
-		{ID: 1, Device: &device, Board: "n300", Name: "L", Work: busy},
-		{ID: 2, Device: &device, Board: "n300", Name: "R", Work: &runreport.Work{Cause: model.WorkProfilerOff}},
-		{ID: 3, Work: &runreport.Work{Known: true, Open: 40, Programs: 2, Late: 4, LongestGap: 6.2, GapAt: &at, GapsCause: model.GapsNotKept}},
-		{ID: 4, Work: &runreport.Work{Known: true, Open: 40, Programs: 9, Late: 4, LongestGap: 6.2, GapsCause: model.GapsProcesses, Gaps: []runreport.Gap{
-			{Seconds: 6.2, Until: 8, After: "mat\x1bmul"}, {Seconds: 2, Until: 3661}, {Seconds: 1, Until: 2}, {Seconds: 0.5, Until: 1},
-		}}},
-	}}
+	r := &runreport.Report{Method: runreport.Ledger, Run: runs.Run{Start: started, Last: at(40), Devices: []runs.Device{
+		{Index: -1, Open: 40, Pools: map[string]runs.Pool{"dram": {Peak: 1, PeakBound: "exact"}}, Work: []runs.Work{
+			{Chip: "3", Bound: "exact", Programs: 2, Late: &late, Gap: 6.2, GapsCause: model.GapsNotKept},
+			{Chip: "4", Bound: "exact", Programs: 9, Late: &late, Gap: 6.2, GapsCause: model.GapsProcesses, Gaps: []runs.Gap{
+				{Seconds: 6.2, End: at(8), After: "mat\x1bmul"}, {Seconds: 2, End: at(3661)}, {Seconds: 1, End: at(2)}, {Seconds: 0.5, End: at(1)},
+			}},
+		}},
+		{Index: 1, Board: "n300", Open: 40, Work: []runs.Work{busy, {Chip: "2", Name: "R", Cause: model.WorkProfilerOff}}},
+	}}}
 	got := string(Append(nil, r, Options{}))
 	for _, want := range []string{
 		" 1 n300 L  busy ≥62 % of the time it was open: 25 s of 40 s in ≥1 program\n", "   opa\\x1b ", "   (2 others)                           20 %\n",
 		"   busy is at least that: tt-metal before 0.80 drops", " busy unknown on 1 n300 R: tt-metal does not report programs of this chip\n",
-		" chip 3  busy 0 % of the time it was open", "10 %  of the time, the chip waited for the host; longest gap 6.2 s, until 0:08\n",
+		" chip 3  busy 0 % of the time it was open", "10 %  of the time, the chip waited for the host; longest gap 6.2 s\n",
 		"   gaps are not listed: an older libttmon or ttmond",
 		"   longest gaps                       ~6.2 s  until 0:08, after mat\\x1bmul\n" +
 			"                                      ~2.0 s  until 1:01:01\n" +
@@ -107,21 +111,21 @@ func TestWork(t *testing.T) {
 
 // What one process held is said of each chip only where all had the same.
 func TestOwnPeaks(t *testing.T) {
-	chip := func(dram, l1 uint64) runreport.Chip {
-		return runreport.Chip{Pools: []runreport.Pool{{Pool: model.DRAM, Peak: dram, Bound: model.AtLeast}, {Pool: model.L1, Peak: l1, Bound: model.Unsure}}}
+	chip := func(dram, l1 uint64) runs.Chip {
+		return runs.Chip{Pools: map[string]runs.Pool{"dram": {Peak: dram, PeakBound: "at_least"}, "l1": {Peak: l1, PeakBound: "unsure"}}}
 	}
 	p := printer{}
 	for _, c := range []struct {
-		chips []runreport.Chip
+		chips []runs.Chip
 		want  string
 	}{
 		{nil, "killed"},
-		{[]runreport.Chip{chip(3<<30, 2<<20)}, "DRAM ≥3.0 GiB  L1 ~2.0 MiB  killed"},
-		{[]runreport.Chip{chip(3<<30, 2<<20), chip(3<<30, 2<<20)}, "DRAM ≥3.0 GiB  L1 ~2.0 MiB  on each of 2 chips  killed"},
-		{[]runreport.Chip{chip(1<<30, 2<<20), chip(3<<30, 1<<20)}, "DRAM ≥3.0 GiB  L1 ~2.0 MiB  at most on one of 2 chips  killed"},
+		{[]runs.Chip{chip(3<<30, 2<<20)}, "DRAM ≥3.0 GiB  L1 ~2.0 MiB  killed"},
+		{[]runs.Chip{chip(3<<30, 2<<20), chip(3<<30, 2<<20)}, "DRAM ≥3.0 GiB  L1 ~2.0 MiB  on each of 2 chips  killed"},
+		{[]runs.Chip{chip(1<<30, 2<<20), chip(3<<30, 1<<20)}, "DRAM ≥3.0 GiB  L1 ~2.0 MiB  at most on one of 2 chips  killed"},
 	} {
 		t.Run(c.want, func(t *testing.T) {
-			if got := p.ownPeaks(runreport.Process{Killed: true, Chips: c.chips}); got != c.want {
+			if got := p.ownPeaks(&runs.ProcessLedger{Killed: true, Devices: []runs.Device{{Chips: c.chips}}}); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
@@ -131,19 +135,19 @@ func TestOwnPeaks(t *testing.T) {
 // TestFlameLines: stacks that share a small function are told apart by their
 // callers, frames of libraries are folded away, and pools are not mixed.
 func TestFlameLines(t *testing.T) {
-	frame := func(file string, line int, function string) runreport.Frame {
-		return runreport.Frame{File: file, Line: line, Function: function}
+	frame := func(file string, line int, function string) runs.Frame {
+		return runs.Frame{File: file, Line: line, Function: function}
 	}
 	library := frame("/v/lib/python3.12/site-packages/ttnn/decorators.py", 500, "__call__")
-	place := func(caller runreport.Frame, bytes uint64) runreport.Place {
-		return runreport.Place{Stack: []runreport.Frame{library, frame("/a/oom.py", 6, "t"), caller}, Amount: runreport.Amount{Bytes: bytes, Blocks: 1}}
+	place := func(caller runs.Frame, bytes uint64) runs.Place {
+		return runs.Place{Stack: []runs.Frame{library, frame("/a/oom.py", 6, "t"), caller}, Amount: runs.Amount{Bytes: bytes, Blocks: 1}}
 	}
-	pool := func(p model.Pool, places ...runreport.Place) runreport.Pool {
-		return runreport.Pool{Pool: p, PoolName: p.String(), Peak: 3 << 20, AtPeak: places}
+	pool := func(places ...runs.Place) runs.Pool {
+		return runs.Pool{Peak: 3 << 20, Blocks: &runs.Blocks{AtPeak: places}}
 	}
-	r := &runreport.Report{Chips: []runreport.Chip{{ID: 7, Pools: []runreport.Pool{
-		pool(model.DRAM, place(frame("/a/oom.py", 20, "weights"), 2<<20), place(frame("/a/oom.py", 30, "cache"), 1<<20)),
-		pool(model.L1, place(frame("/a/oom.py", 40, "scores"), 1<<20)),
+	r := &runs.Run{Devices: []runs.Device{{ChipID: "7", Pools: map[string]runs.Pool{
+		"dram": pool(place(frame("/a/oom.py", 20, "weights"), 2<<20), place(frame("/a/oom.py", 30, "cache"), 1<<20)),
+		"l1":   pool(place(frame("/a/oom.py", 40, "scores"), 1<<20)),
 	}}}}
 	roots := flames(r)
 	if len(roots) != 2 || len(roots[0].legend) != 2 || len(roots[1].legend) != 1 {

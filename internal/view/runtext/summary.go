@@ -10,10 +10,11 @@ import (
 	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/view/lines"
+	"github.com/ttmon/ttmon/internal/view/runwords"
 	"github.com/ttmon/ttmon/internal/view/why"
 	"github.com/ttmon/ttmon/internal/view/words"
-	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 // Options say for whom the summary is printed.
@@ -39,28 +40,38 @@ func Append(dst []byte, r *runreport.Report, o Options) []byte {
 		p.line(" note: %s", words.Escape(c))
 	}
 	p.failures(r)
-	if len(r.Chips) == 0 {
+	p.start = r.Run.Start
+	groups := alike(&r.Run)
+	if len(groups) == 0 {
 		return p.dst
 	}
-	groups := alike(r.Chips)
 	p.table(groups)
 	p.peaks(groups)
 	p.left(groups)
-	p.works(r.Chips)
-	p.processes(r)
+	p.works(&r.Run)
+	p.processes(&r.Run)
 	if !r.Judged() {
 		p.line(" not judged: samples do not tell what was left behind, nor peaks between them")
 	}
-	for _, e := range r.Exceeded {
-		p.line(" over the limit: %s had %s at its peak, more than %s", words.PoolName(e.Pool), words.Bytes(e.Peak), words.Bytes(e.Limit))
+	for i := range r.Exceeded {
+		e := &r.Exceeded[i]
+		p.line(" over the limit: %s had %s at its peak, more than %s", words.PoolName(e.Pool), p.peak(e.Peak), words.Bytes(e.Limit))
+	}
+	for i := range r.Uncertain {
+		e := &r.Uncertain[i]
+		p.line(" limit not certain: %s had %s at its peak; whether that was more than %s is not known", words.PoolName(e.Pool), p.peak(e.Peak), words.Bytes(e.Limit))
 	}
 	return p.dst
 }
 
 type printer struct {
-	o   Options
-	dst []byte
+	o     Options
+	dst   []byte
+	start time.Time // of the run
 }
+
+// clock is a moment of the run, as the time since its start.
+func (p *printer) clock(t time.Time) string { return clock(max(t.Sub(p.start), 0).Seconds()) }
 
 func (p *printer) line(format string, args ...any) {
 	s := strings.TrimRight(fmt.Sprintf(format, args...), " ")
@@ -68,24 +79,23 @@ func (p *printer) line(format string, args ...any) {
 }
 
 func (p *printer) head(r *runreport.Report) {
-	end := "exit " + strconv.Itoa(r.ExitCode)
-	if r.Signal != "" {
-		end = "killed by " + r.Signal
+	end := "exit " + strconv.Itoa(r.Run.End.ExitCode())
+	if n := r.Run.End.Signal; n != 0 {
+		end = "killed by " + runwords.Signal(n)
 	}
 	how := "no use of a device seen"
 	switch r.Method {
 	case runreport.Opened:
 		how = "opened a device, no device memory seen"
 	case runreport.Ledger:
-		how = "exact (" + strings.Join(append([]string{"libttmon"}, r.Releases...), ", ") + ")"
-		if unsure(r) {
+		how = "exact (" + strings.Join(append([]string{"libttmon"}, r.Releases()...), ", ") + ")"
+		if r.Unsure() {
 			how = "at least (libttmon: see below)"
 		}
 	case runreport.Sampled:
 		how = "sampled from shared memory: peaks may be missed"
 	}
-	p.line("ttmon: %s   %s   %s   %s", words.CommandLine(strings.Join(r.Command, " "), max(20, p.o.Width-60)),
-		words.Duration(time.Duration(r.Seconds*float64(time.Second))), end, how)
+	p.line("ttmon: %s   %s   %s   %s", words.CommandLine(r.Run.Command, max(20, p.o.Width-60)), words.Duration(r.Run.Took()), end, how)
 }
 
 // failures shows the last request that failed, and names the others.
@@ -95,15 +105,15 @@ func (p *printer) failures(r *runreport.Report) {
 	}
 	now := p.o.Now
 	if now.IsZero() {
-		now = r.Started.Add(time.Duration(r.Seconds * float64(time.Second)))
+		now = r.Run.Last
 	}
 	last := r.Failures[len(r.Failures)-1]
 	p.line("")
-	p.dst = why.Append(p.dst, last, why.Options{Top: p.o.Top, Now: now, Brief: len(r.Processes) == 1}, lines.Options{Width: p.o.Width, ASCII: p.o.ASCII, Color: p.o.Color})
+	p.dst = why.Append(p.dst, last, why.Options{Top: p.o.Top, Now: now, Brief: len(r.Run.Processes) == 1}, lines.Options{Width: p.o.Width, ASCII: p.o.ASCII, Color: p.o.Color})
 	if n := len(r.Failures) - 1; n > 0 {
 		p.line("  before it")
 		for _, f := range r.Failures[max(0, n-4):n] {
-			p.line("    %s  %s", clock(f.Time.Sub(r.Started).Seconds()), words.Truncate(why.Event(f, true), max(p.o.Width-12, 20)))
+			p.line("    %s  %s", clock(f.Time.Sub(r.Run.Start).Seconds()), words.Truncate(why.Event(f, true), max(p.o.Width-12, 20)))
 		}
 		if n > 4 {
 			p.line("    and %d earlier ones: --json has them", n-4)
@@ -112,28 +122,40 @@ func (p *printer) failures(r *runreport.Report) {
 	p.line("")
 }
 
-func unsure(r *runreport.Report) bool {
-	return slices.ContainsFunc(r.Processes, func(p runreport.Process) bool { return p.Lost > 0 || p.Unsure || p.PerCoreL1 })
+// poolOf is a pool of a chip. Blocks is never nil: what ledgers do not say is nothing.
+type poolOf struct {
+	pool model.Pool
+	runs.Pool
+	known bool // what was left
+}
+
+// chipOf is a chip, and the device that it is on.
+type chipOf struct {
+	*runs.Device
+	*runs.Chip
 }
 
 // group is one or several chips with the same rows.
 type group struct {
 	label string
-	pools []runreport.Pool
+	pools []poolOf
 }
 
 // alike joins chips that had the same, as those of a mesh do.
-func alike(chips []runreport.Chip) []group {
+func alike(r *runs.Run) []group {
 	var out []group
-	var members [][]runreport.Chip
-	for _, c := range chips {
-		i := slices.IndexFunc(out, func(g group) bool { return sameRows(g.pools, c.Pools) })
+	var members [][]chipOf
+	for d, c := range r.Chips() {
+		pools := poolsOf(c)
+		if len(pools) == 0 {
+			continue
+		}
+		i := slices.IndexFunc(out, func(g group) bool { return slices.EqualFunc(g.pools, pools, sameRow) })
 		if i < 0 {
-			out = append(out, group{pools: c.Pools})
-			members = append(members, nil)
+			out, members = append(out, group{pools: pools}), append(members, nil)
 			i = len(out) - 1
 		}
-		members[i] = append(members[i], c)
+		members[i] = append(members[i], chipOf{d, c})
 	}
 	for i := range out {
 		out[i].label = label(members[i])
@@ -141,43 +163,62 @@ func alike(chips []runreport.Chip) []group {
 	return out
 }
 
-func sameRows(a, b []runreport.Pool) bool {
-	return slices.EqualFunc(a, b, func(x, y runreport.Pool) bool {
-		return x.Pool == y.Pool && x.Peak == y.Peak && x.Bound == y.Bound && x.PeakAt == y.PeakAt && x.Left == y.Left && x.Held == y.Held && x.Capacity == y.Capacity
-	})
+// poolsOf are the pools of a chip in their order.
+func poolsOf(c *runs.Chip) (list []poolOf) {
+	for _, pool := range model.Pools() {
+		p, used := c.Pools[pool.String()]
+		if !used || p.Blocks == nil && p.Peak == 0 {
+			continue
+		}
+		x := poolOf{pool, p, p.Blocks != nil}
+		if !x.known {
+			x.Blocks = &runs.Blocks{}
+		}
+		list = append(list, x)
+	}
+	return list
 }
 
-func label(chips []runreport.Chip) string {
+func sameRow(x, y poolOf) bool {
+	return x.pool == y.pool && x.PeakBytes() == y.PeakBytes() && x.PeakAt.Equal(y.PeakAt) && x.known == y.known &&
+		x.Blocks.Left == y.Blocks.Left && x.Blocks.Held == y.Blocks.Held && x.Blocks.Capacity == y.Blocks.Capacity
+}
+
+func label(chips []chipOf) string {
 	if len(chips) == 1 {
-		return chipName(&chips[0])
+		return chipName(chips[0])
 	}
 	var numbers []int
 	board := chips[0].Board
-	for i := range chips {
-		n := chips[i].Logical
-		if chips[i].Device != nil {
-			n = *chips[i].Device
+	for _, c := range chips {
+		switch {
+		case c.Index >= 0:
+			numbers = append(numbers, c.Index)
+		case c.Logical != nil:
+			numbers = append(numbers, *c.Logical)
 		}
-		numbers = append(numbers, n)
-		if chips[i].Board != board {
+		if c.Board != board {
 			board = ""
 		}
 	}
 	slices.Sort(numbers)
-	if numbers = slices.Compact(numbers); len(numbers) == 1 { // all on one board
+	switch numbers = slices.Compact(numbers); len(numbers) {
+	case 0:
+		return fmt.Sprintf("each of %d chips", len(chips))
+	case 1: // all on one board
 		return strings.TrimSpace(fmt.Sprintf("each chip of %d %s", numbers[0], board))
 	}
 	return strings.TrimSpace(fmt.Sprintf("each of %s %s", words.Ranges(numbers), board))
 }
 
-func chipName(c *runreport.Chip) string {
+func chipName(c chipOf) string {
 	switch {
-	case c.Unknown:
+	case c.Index >= 0:
+		return strings.TrimSpace(fmt.Sprintf("%d %s %s", c.Index, words.Escape(c.Board), words.Escape(c.Chip.Name)))
+	case c.ID == "":
 		return "chip unknown"
-	case c.Device != nil:
-		return strings.TrimSpace(fmt.Sprintf("%d %s %s", *c.Device, c.Board, c.Name))
 	}
-	return fmt.Sprintf("chip %d", c.ID)
+	return "chip " + words.Escape(c.ID)
 }
 
 func (p *printer) table(groups []group) {
@@ -190,26 +231,30 @@ func (p *printer) table(groups []group) {
 		label := g.label
 		for _, x := range g.pools {
 			of := ""
-			if x.Capacity > 0 {
-				of = words.Bytes(x.Capacity)
+			if x.Blocks.Capacity > 0 {
+				of = words.Bytes(x.Blocks.Capacity)
 			}
-			p.line(" %s  %-8s  %s  %6s  %s  %s%s", words.Pad(label, width), words.PoolName(x.Pool), words.PadLeft(p.peak(x), 10), clock(x.PeakAt),
-				words.PadLeft(of, 10), words.PadLeft(words.Figure(x.LeftFigure()), 10), p.remarks(x))
+			left := model.NoBytes(model.Absent)
+			if x.known {
+				left = x.LeftBytes()
+			}
+			p.line(" %s  %-8s  %s  %6s  %s  %s%s", words.Pad(label, width), words.PoolName(x.pool), words.PadLeft(p.peak(x.Pool), 10), p.clock(x.PeakAt),
+				words.PadLeft(of, 10), words.PadLeft(words.Figure(left), 10), p.remarks(x.Blocks))
 			label = ""
 		}
 	}
 }
 
 // peak is the most that was held of a pool, with its doubt.
-func (p *printer) peak(x runreport.Pool) string {
-	figure := words.Figure(x.PeakFigure())
+func (p *printer) peak(x runs.Pool) string {
+	figure := words.Figure(x.PeakBytes())
 	if p.o.ASCII {
 		figure = strings.Replace(figure, words.Mark(model.AtLeast), ">=", 1)
 	}
 	return figure
 }
 
-func (p *printer) remarks(x runreport.Pool) string {
+func (p *printer) remarks(x *runs.Blocks) string {
 	var out []string
 	if x.Left.Blocks > 0 {
 		out = append(out, "in "+count(x.Left.Blocks, "block"))
@@ -246,22 +291,22 @@ func clock(seconds float64) string {
 func (p *printer) peaks(groups []group) {
 	for _, g := range groups {
 		for _, x := range g.pools {
-			places := runreport.ByLine(x.AtPeak)
+			places := runs.ByLine(x.Blocks.AtPeak)
 			if !named(places) {
 				continue
 			}
-			p.line(" peak of %s on %s, by %s", words.PoolName(x.Pool), g.label, by(places))
-			p.places(places, x.Peak, func(runreport.Place) string { return "" })
+			p.line(" peak of %s on %s, by %s", words.PoolName(x.pool), g.label, by(places))
+			p.places(places, x.Peak, func(runs.Place) string { return "" })
 		}
 	}
 }
 
 // named reports whether places say more than that something was allocated.
-func named(places []runreport.Place) bool {
-	return slices.ContainsFunc(places, func(x runreport.Place) bool { return x.Tag != "" || len(x.Stack) > 0 })
+func named(places []runs.Place) bool {
+	return slices.ContainsFunc(places, func(x runs.Place) bool { return x.Tag != "" || len(x.Stack) > 0 })
 }
 
-func by(places []runreport.Place) string {
+func by(places []runs.Place) string {
 	var tags, lines bool
 	for _, x := range places {
 		tags, lines = tags || x.Tag != "", lines || len(x.Stack) > 0
@@ -285,7 +330,7 @@ func (p *printer) left(groups []group) {
 func (p *printer) leftLines(groups []group, heading string, grew bool) {
 	for _, g := range groups {
 		for _, x := range g.pools {
-			places := slices.DeleteFunc(runreport.ByLine(x.LeftBy), func(q runreport.Place) bool { return q.Grew != grew })
+			places := slices.DeleteFunc(runs.ByLine(x.Blocks.LeftBy), func(q runs.Place) bool { return q.Grew != grew })
 			if !named(places) {
 				continue
 			}
@@ -293,17 +338,17 @@ func (p *printer) leftLines(groups []group, heading string, grew bool) {
 				p.line("%s", heading)
 				heading = ""
 			}
-			p.places(places, 0, func(q runreport.Place) string {
-				return fmt.Sprintf("%s, %s, oldest %s", words.PoolName(x.Pool), count(q.Blocks, "block"), clock(q.Oldest))
+			p.places(places, 0, func(q runs.Place) string {
+				return fmt.Sprintf("%s, %s, oldest %s", words.PoolName(x.pool), count(q.Blocks, "block"), p.clock(q.Oldest))
 			})
 		}
 	}
 }
 
 // places prints the largest places, and the rest as one line.
-func (p *printer) places(places []runreport.Place, of uint64, remark func(runreport.Place) string) {
+func (p *printer) places(places []runs.Place, of uint64, remark func(runs.Place) string) {
 	shown := places[:min(len(places), p.o.Top)]
-	var rest runreport.Amount
+	var rest runs.Amount
 	for _, x := range places[len(shown):] {
 		rest.Bytes, rest.Blocks = rest.Bytes+x.Bytes, rest.Blocks+x.Blocks
 	}
@@ -334,7 +379,7 @@ func (p *printer) bar(n, of uint64) string {
 }
 
 // describe names a place: its tag or line, and its function.
-func describe(x *runreport.Place) (where, function string) {
+func describe(x *runs.Place) (where, function string) {
 	f, ok := x.Where()
 	if ok {
 		where, function = Line(f), words.Escape(f.Function)
@@ -351,30 +396,32 @@ func describe(x *runreport.Place) (where, function string) {
 }
 
 // Line is a frame in short: model.py:88, or libtt_metal.so+0x1234.
-func Line(f ledgerfile.Frame) string {
+func Line(f runs.Frame) string {
 	return words.Escape(callsite.Name(f))
 }
 
 // processes lists them where there were several, or where something is wrong.
-func (p *printer) processes(r *runreport.Report) {
-	if len(r.Processes) > 1 {
-		p.line(" %d processes", len(r.Processes))
-		for i, q := range r.Processes {
+func (p *printer) processes(r *runs.Run) {
+	list := slices.Clone(r.Processes)
+	list = slices.DeleteFunc(list, func(q runs.Process) bool { return q.Ledger == nil })
+	if len(list) > 1 {
+		p.line(" %d processes", len(list))
+		for i := range list {
 			if i == 2*p.o.Top {
-				p.line("   … and %d more", len(r.Processes)-i)
+				p.line("   … and %d more", len(list)-i)
 				break
 			}
-			p.line("   %7d  %s  %s", q.PID, words.Pad(words.Escape(q.Name), 16), p.ownPeaks(q))
+			p.line("   %7d  %s  %s", list[i].PID, words.Pad(words.Escape(list[i].Name), 16), p.ownPeaks(list[i].Ledger))
 		}
 	}
-	for _, q := range r.Processes {
-		if q.Lost > 0 {
-			p.line(" process %d: %s found no room in the ledger: its figures are too low", q.PID, count(q.Lost, "event"))
+	for _, q := range list {
+		if q.Ledger.Lost > 0 {
+			p.line(" process %d: %s found no room in the ledger: its figures are too low", q.PID, count(q.Ledger.Lost, "event"))
 		}
-		if q.PerCoreL1 {
+		if q.Ledger.PerCoreL1 {
 			p.line(" process %d: its allocator gave out L1 core by core (HYBRID), which ttmon cannot add up: its L1 is not in the figures", q.PID)
 		}
-		if q.Unsure {
+		if q.Ledger.Unsure {
 			p.line(" process %d: its allocator was in use before libttmon came, or events contradict each other", q.PID)
 		}
 	}
@@ -382,28 +429,34 @@ func (p *printer) processes(r *runreport.Report) {
 
 // ownPeaks says what a process held at its peaks: of several chips the most that
 // one of them had.
-func (p *printer) ownPeaks(q runreport.Process) string {
-	most, same := []runreport.Pool{}, true
-	for i, c := range q.Chips {
-		same = same && (i == 0 || slices.EqualFunc(c.Pools, most, func(x, y runreport.Pool) bool { return x.Pool == y.Pool && x.Peak == y.Peak }))
-		for _, x := range c.Pools {
-			switch j := slices.IndexFunc(most, func(y runreport.Pool) bool { return y.Pool == x.Pool }); {
-			case j < 0:
-				most = append(most, x)
-			case x.Peak > most[j].Peak:
-				most[j] = x
+func (p *printer) ownPeaks(q *runs.ProcessLedger) string {
+	var first []poolOf
+	var most [model.NumPools]runs.Pool
+	same, chips := true, 0
+	own := runs.Run{Devices: q.Devices}
+	for _, c := range own.Chips() {
+		list := poolsOf(c)
+		if chips++; chips == 1 {
+			first = list
+		}
+		same = same && slices.EqualFunc(list, first, func(x, y poolOf) bool { return x.pool == y.pool && x.Peak == y.Peak })
+		for _, x := range list {
+			if most[x.pool].PeakBound == "" || x.Peak > most[x.pool].Peak {
+				most[x.pool] = x.Pool
 			}
 		}
 	}
 	var out []string
-	for _, x := range most {
-		out = append(out, words.PoolName(x.Pool)+" "+p.peak(x))
+	for _, pool := range model.Pools() {
+		if most[pool].PeakBound != "" {
+			out = append(out, words.PoolName(pool)+" "+p.peak(most[pool]))
+		}
 	}
 	switch {
-	case len(q.Chips) > 1 && same:
-		out = append(out, fmt.Sprintf("on each of %d chips", len(q.Chips)))
-	case len(q.Chips) > 1:
-		out = append(out, fmt.Sprintf("at most on one of %d chips", len(q.Chips)))
+	case chips > 1 && same:
+		out = append(out, fmt.Sprintf("on each of %d chips", chips))
+	case chips > 1:
+		out = append(out, fmt.Sprintf("at most on one of %d chips", chips))
 	}
 	if q.Killed {
 		out = append(out, "killed")

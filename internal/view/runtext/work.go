@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -19,41 +19,56 @@ const (
 )
 
 // works says how busy each chip was and with what.
-func (p *printer) works(chips []runreport.Chip) {
-	var known []*runreport.Chip
-	silent := map[model.WorkCause][]runreport.Chip{}
+func (p *printer) works(r *runs.Run) {
+	type chip struct {
+		name string
+		w    runs.ChipWork
+	}
+	var known []chip
+	silent := map[model.WorkCause][]chipOf{}
 	var causes []model.WorkCause
-	for i := range chips {
-		c := &chips[i]
-		switch {
-		case c.Work == nil || c.Unknown:
-		case c.Work.Known:
-			known = append(known, c)
-		default:
-			if silent[c.Work.Cause] == nil {
-				causes = append(causes, c.Work.Cause)
+	for i := range r.Devices {
+		d := &r.Devices[i]
+		for _, w := range d.WorkOfChips() {
+			c := chipOf{d, &runs.Chip{ID: w.Chip, Name: w.Name, Logical: logical(d, w.Chip)}}
+			switch {
+			case w.Known:
+				known = append(known, chip{chipName(c), w})
+			default:
+				if silent[w.Cause] == nil {
+					causes = append(causes, w.Cause)
+				}
+				silent[w.Cause] = append(silent[w.Cause], c)
 			}
-			silent[c.Work.Cause] = append(silent[c.Work.Cause], *c)
 		}
 	}
 	most := opsShown
 	if len(known) >= manyChips {
 		most = opsShownMany
 	}
-	for _, c := range known {
-		p.work(c, most)
+	for i := range known {
+		p.work(known[i].name, &known[i].w, most)
 	}
 	for _, cause := range causes {
 		p.line(" busy unknown on %s: %s", label(silent[cause]), words.WorkCause(cause))
 	}
 }
 
+// logical is the number that the program gives a chip.
+func logical(d *runs.Device, id string) *int {
+	for i := range d.Chips {
+		if d.Chips[i].ID == id {
+			return d.Chips[i].Logical
+		}
+	}
+	return nil
+}
+
 // work is what ran on one chip.
-func (p *printer) work(c *runreport.Chip, most int) {
-	w := c.Work
+func (p *printer) work(name string, w *runs.ChipWork, most int) {
 	figure := model.Work{Busy: model.Value(w.Ratio), Bound: w.Bound, Cause: w.Cause}
-	text := fmt.Sprintf(" %s  busy %s of the time it was open: %s of %s in %s", chipName(c), words.Busy(&figure),
-		span(w.Busy), span(w.Open), words.Mark(w.Bound)+count(w.Programs, "program"))
+	text := fmt.Sprintf(" %s  busy %s of the time it was open: %s of %s in %s", name, words.Busy(&figure),
+		span(min(w.Seconds, w.Open)), span(w.Open), words.Mark(w.Bound)+count(w.Programs, "program"))
 	p.line("%s", p.marks(text))
 	for _, o := range w.Operations[:min(len(w.Operations), most)] {
 		name := words.Operation(&model.Operation{Name: o.Name})
@@ -80,20 +95,20 @@ const gapsShown = 3
 
 // gaps lists the longest times between two programs, and why a program may have
 // run in one.
-func (p *printer) gaps(w *runreport.Work) (lines []string) {
+func (p *printer) gaps(w *runs.ChipWork) (lines []string) {
 	title, mark := "longest gaps", ""
 	if w.GapsCause != "" {
 		mark = words.Mark(model.Unsure)
 	}
 	for _, g := range w.Gaps[:min(len(w.Gaps), gapsShown)] {
-		text := fmt.Sprintf("   %s  %s  until %s", words.Fit(title, 32), words.PadLeft(mark+span(g.Seconds), 7), clock(g.Until))
+		text := fmt.Sprintf("   %s  %s  until %s", words.Fit(title, 32), words.PadLeft(mark+span(g.Seconds), 7), p.clock(g.End))
 		if g.After != "" {
 			text += ", after " + words.Operation(&model.Operation{Name: g.After})
 		}
 		lines, title = append(lines, text), ""
 	}
 	switch {
-	case w.GapsCause == "" || model.WorkCause(w.GapsCause) == w.Cause || w.LongestGap == 0:
+	case w.GapsCause == "" || model.WorkCause(w.GapsCause) == w.Cause || w.Gap == 0:
 		return lines
 	case len(w.Gaps) == 0:
 		return append(lines, "   gaps are not listed: "+w.GapsCause.Why())
@@ -102,22 +117,19 @@ func (p *printer) gaps(w *runreport.Work) (lines []string) {
 }
 
 // between is the time between programs.
-func (p *printer) between(w *runreport.Work) string {
+func (p *printer) between(w *runs.ChipWork) string {
 	if w.Programs < 2 {
 		return ""
 	}
 	text := fmt.Sprintf("   %s  %s  of the time, the chip waited for the host", words.Fit("(between programs)", 32), words.PadLeft(words.Share(w.Late/max(w.Open, 1e-9)), 7))
-	if w.LongestGap > 0 && len(w.Gaps) == 0 {
-		text += "; longest gap " + span(w.LongestGap)
-		if w.GapAt != nil {
-			text += ", until " + clock(*w.GapAt)
-		}
+	if w.Gap > 0 && len(w.Gaps) == 0 {
+		text += "; longest gap " + span(w.Gap)
 	}
 	return text
 }
 
 // doubt says why the figure is not exact.
-func (p *printer) doubt(w *runreport.Work) string {
+func (p *printer) doubt(w *runs.ChipWork) string {
 	if w.Bound == model.Exact || w.Cause == "" {
 		return ""
 	}

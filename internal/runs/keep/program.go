@@ -1,0 +1,58 @@
+package keep
+
+import (
+	"slices"
+	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/runs"
+)
+
+// Program follows one program: its processes are one run, whichever of them has a
+// device open. It is not safe for concurrent use.
+type Program struct {
+	pid int
+	t   tracker
+}
+
+// Follow begins to follow the program of a process. interval is the time between two
+// snapshots.
+func Follow(pid int, interval time.Duration) *Program {
+	return &Program{pid: pid, t: tracker{one: true, interval: func() time.Duration { return interval }}}
+}
+
+// Observe takes a snapshot in, as far as it is about the program and its children.
+func (p *Program) Observe(s *model.Snapshot) {
+	own := *s
+	own.Processes = nil
+	for i := range s.Processes {
+		if descends(s, &s.Processes[i], p.pid) {
+			own.Processes = append(own.Processes, s.Processes[i])
+		}
+	}
+	p.t.observe(&own)
+}
+
+// Run is the run; false: no process of it had a device open.
+func (p *Program) Run() (runs.Run, bool) {
+	if len(p.t.live) == 0 {
+		return runs.Run{}, false
+	}
+	return p.t.live[0].Clone(), true
+}
+
+// descends reports whether a process is the given one or a child of its children, as
+// far as the snapshot has them.
+func descends(s *model.Snapshot, p *model.Process, pid int) bool {
+	for range len(s.Processes) + 1 {
+		if p.PID == pid || p.PPID == pid {
+			return true
+		}
+		i := slices.IndexFunc(s.Processes, func(q model.Process) bool { return q.PID == p.PPID })
+		if i < 0 {
+			return false
+		}
+		p = &s.Processes[i]
+	}
+	return false
+}
