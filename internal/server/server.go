@@ -103,21 +103,14 @@ func (s *Server) recordRuns(ctx context.Context) {
 	s.feed.Follow(ctx, s.runs.Observe)
 }
 
-// runsBehind bounds what of the journal is read again: runs are written far more
-// often.
-const runsBehind = 10 * time.Minute
-
 // journalWait is how long a slow disk may take to open the journal before runs are
 // observed without it.
 const journalWait = 10 * time.Second
 
-// catchUpRuns reads from the journal what the runs on the disk do not have yet. Of a
-// server that was killed that is up to half a minute, with the peaks in it.
+// catchUpRuns reads from the journal what the runs on the disk do not have. Of a server
+// that was killed that is up to half a minute, with the peaks in it; where the runs were
+// lost it is all that the journal has. What comes meanwhile is in the journal, too.
 func (s *Server) catchUpRuns(ctx context.Context) {
-	last := s.runs.Last()
-	if last.IsZero() || time.Since(last) > runsBehind {
-		return
-	}
 	select {
 	case <-ctx.Done():
 		return
@@ -126,13 +119,18 @@ func (s *Server) catchUpRuns(ctx context.Context) {
 		s.log.Warn("journal is not open yet; runs lack what is only in it")
 		return
 	}
-	err := s.archive.opened().Since(ctx, last, func(snap *model.Snapshot) {
-		if snap.Time.After(s.runs.Last()) {
-			s.runs.Observe(snap)
+	for found := true; found && ctx.Err() == nil; {
+		found = false
+		err := s.archive.opened().Since(ctx, s.runs.Last(), func(snap *model.Snapshot) {
+			if snap.Time.After(s.runs.Last()) {
+				s.runs.Observe(snap)
+				found = true
+			}
+		})
+		if err != nil && ctx.Err() == nil {
+			s.log.Warn("cannot read the snapshots that runs lack", "err", err)
+			return
 		}
-	})
-	if err != nil && ctx.Err() == nil {
-		s.log.Warn("cannot read the snapshots that runs lack", "err", err)
 	}
 }
 

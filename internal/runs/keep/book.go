@@ -119,6 +119,11 @@ func (b *Book) restore() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.tracker.next, b.highest = highest, highest
+	for _, end := range ended { // what is later is not known, where the checkpoint is lost
+		if end.After(b.tracker.last) {
+			b.tracker.last = end
+		}
+	}
 	c, err := readCheckpoint(b.livePath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
