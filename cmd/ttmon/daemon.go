@@ -65,17 +65,27 @@ hung chip or a full disk does not count, since a restart would not help.`,
 	cmd.AddCommand(status, &cobra.Command{
 		Use:   "reload",
 		Short: "Reload the configuration of ttmond and ttmon-server",
-		Long: `Reloads the configuration of ttmond and of the ttmon-server that follows it, as SIGHUP
-does, and prints what has changed and what needs a restart. Only root and the user
-that ttmond runs as may do this. An invalid configuration changes nothing.`,
+		Long: `Has ttmond executed again, in the same process: its configuration and its program are
+read again, no client loses its connection, and nothing of what is known is lost. The
+ttmon-server that follows it reads its configuration, too. What has changed is printed,
+and what of ttmon-server needs a restart. Only root and the user that ttmond runs as
+may do this; SIGHUP does the same. An invalid configuration, or a program that cannot
+go on, changes nothing.`,
 		Example: `  ttmon daemon reload`,
 		RunE:    func(*cobra.Command, []string) error { return a.daemonReload() },
 	})
 	return cmd
 }
 
+// How long ttmond may take to answer, and to be executed again: what answers users ends
+// first, and may wait for the driver.
+const (
+	daemonAnswers = 3 * time.Second
+	daemonReloads = time.Minute
+)
+
 // askDaemon asks the first ttmond that answers.
-func (a *app) askDaemon(ask func(context.Context, *client.Client) error) error {
+func (a *app) askDaemon(limit time.Duration, ask func(context.Context, *client.Client) error) error {
 	h, err := host.Open(a.where)
 	if err != nil {
 		return err
@@ -83,7 +93,7 @@ func (a *app) askDaemon(ask func(context.Context, *client.Client) error) error {
 	if len(h.Sockets) == 0 {
 		return exit.Usage("--direct and --root cannot be used here: they read the host without a ttmond")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	for _, path := range h.Sockets {
 		c := client.New(path)
@@ -97,7 +107,7 @@ func (a *app) askDaemon(ask func(context.Context, *client.Client) error) error {
 }
 
 func (a *app) daemonReload() error {
-	return a.askDaemon(func(ctx context.Context, c *client.Client) error {
+	return a.askDaemon(daemonReloads, func(ctx context.Context, c *client.Client) error {
 		changes, err := c.Reload(ctx)
 		switch {
 		case errors.Is(err, client.ErrForbidden):
@@ -166,7 +176,7 @@ func (a *app) serverStatus(ctx context.Context, daemon string) (problems, warnin
 }
 
 func (a *app) daemonStatus(asJSON bool) error {
-	return a.askDaemon(func(ctx context.Context, c *client.Client) error {
+	return a.askDaemon(daemonAnswers, func(ctx context.Context, c *client.Client) error {
 		h, body, err := c.Health(ctx)
 		if err != nil {
 			return err
@@ -212,7 +222,7 @@ func (a *app) otherDaemons(ctx context.Context, shown string) {
 
 // daemonAlive asks what a watchdog asks: whether ttmond and its loop answer.
 func (a *app) daemonAlive() error {
-	return a.askDaemon(func(ctx context.Context, c *client.Client) error {
+	return a.askDaemon(daemonAnswers, func(ctx context.Context, c *client.Client) error {
 		h, _, err := c.Health(ctx)
 		if err != nil {
 			return err

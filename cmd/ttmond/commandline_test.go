@@ -21,7 +21,7 @@ func TestCommandLine(t *testing.T) {
 		want string
 	}{
 		{[]string{"--version"}, 0, "ttmond version"},
-		{[]string{"--help"}, 0, "--takeover"},
+		{[]string{"--help"}, 0, "--reload"},
 		{[]string{"--check-config"}, 0, "[alloc]"},
 		{[]string{"--check-config", "--config", wrong}, 2, "nonsense"},
 		{[]string{"--root", "/nonexistent"}, 2, "root: stat /nonexistent: no such file or directory"},

@@ -135,7 +135,7 @@ func TestBashCompletion(t *testing.T) {
 		t.Skip("bash is not installed")
 	}
 	for _, c := range []struct{ name, words, want string }{
-		{"a flag", "ttmond --take", "--takeover"},
+		{"a flag", "ttmond --rel", "--reload"},
 		{"a value", "ttmond --firmware t", "table"},
 		{"a value after =", "ttmond --firmware = f", "full"},
 		{"all values after =", "ttmond --firmware =", "off table full"},

@@ -293,7 +293,7 @@ func TestSecondServer(t *testing.T) {
 	first := h.start()
 	second := h.launch()
 	h.await("the second ttmond to end", second.ended)
-	if second.err == nil || !strings.Contains(second.log.String(), "--takeover") || !strings.Contains(second.log.String(), fmt.Sprint(first.cmd.Process.Pid)) {
+	if second.err == nil || !strings.Contains(second.log.String(), "--reload") || !strings.Contains(second.log.String(), fmt.Sprint(first.cmd.Process.Pid)) {
 		t.Errorf("the second one says %q, %v", second.log, second.err)
 	}
 	h.awaitSums(0, sums{})

@@ -147,19 +147,26 @@ func (i *instance) ready() bool {
 
 func (h *host) launch(args ...string) *instance {
 	h.t.Helper()
-	bin := h.program
-	if bin == "" {
-		bin = program(h.t)
-	}
-	line := append(append(slices.Clone(h.wrapper), bin), h.args(args...)...)
-	i := &instance{cmd: exec.Command(line[0], line[1:]...), log: new(syncBuffer), done: make(chan struct{})}
+	i := &instance{cmd: h.command(args...), log: new(syncBuffer), done: make(chan struct{})}
 	i.cmd.Stderr = i.log
-	i.cmd.Env = append(os.Environ(), append(h.extraEnviron, "HOME="+h.dir)...) // no configuration of the user's
 	if h.credential != nil {
 		i.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: h.credential}
 	}
 	h.run(i)
 	return i
+}
+
+// command is a ttmond with arguments.
+func (h *host) command(args ...string) *exec.Cmd {
+	h.t.Helper()
+	bin := h.program
+	if bin == "" {
+		bin = program(h.t)
+	}
+	line := append(append(slices.Clone(h.wrapper), bin), h.args(args...)...)
+	cmd := exec.Command(line[0], line[1:]...)
+	cmd.Env = append(os.Environ(), append(h.extraEnviron, "HOME="+h.dir)...) // no configuration of the user's
+	return cmd
 }
 
 // startOnTerminal starts ttmond in the foreground of a terminal, whose other

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -27,16 +26,13 @@ func main() {
 	}
 	// A log reader or an API client that disconnects must not kill the daemon.
 	signal.Ignore(syscall.SIGPIPE)
-	ends := daemon.EndSignals()
-	if !slices.Contains(ends, os.Signal(syscall.SIGHUP)) {
-		// It would kill a ttmond that has not read its configuration yet, and a
-		// keeper, which never reads one. daemon.Hangups listens for it later.
-		signal.Ignore(syscall.SIGHUP)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), ends...)
+	// First of all: a SIGHUP that comes before the configuration is read must not end
+	// a ttmond, nor one that comes after it be lost.
+	hups := daemon.Hangups()
+	ctx, stop := signal.NotifyContext(context.Background(), daemon.EndSignals()...)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal kills the process immediately
-	if err := execute(ctx, os.Args[1:], os.Stdout); err != nil {
+	if err := execute(ctx, os.Args[1:], hups, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "ttmond:", err)
 		os.Exit(daemon.ExitCode(err))
 	}
@@ -45,7 +41,7 @@ func main() {
 // flags are those of the command line, which take precedence over the configuration.
 type flags struct {
 	node.Options
-	checkConfig, keep, help, version bool
+	checkConfig, checkState, keep, reload, help, version bool
 }
 
 // about is what --help says before the flags.
@@ -56,12 +52,13 @@ and listens on Unix sockets only: history, alerts, /metrics and the web page are
 ttmon-server's.
 
 Stopping it does not close the connections of programs that report allocations: a
-small process keeps them open until they exit or ttmond starts again. --takeover
-replaces a running ttmond without losing a message.`
+small process keeps them open until they exit or ttmond starts again. --reload has a
+running ttmond execute its program again, and read its configuration: after an
+upgrade or a change of the file, and without losing a message.`
 
 // execute runs a command line. It is parsed without cobra: cobra's templates disable the
 // linker's elimination of unused methods, which costs 2 MB.
-func execute(ctx context.Context, args []string, out io.Writer) error {
+func execute(ctx context.Context, args []string, hups <-chan os.Signal, out io.Writer) error {
 	var f flags
 	set := f.flagSet()
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
@@ -84,10 +81,15 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return daemon.Usage(err)
 	}
-	if f.checkConfig {
+	switch {
+	case f.checkConfig:
 		return cfg.Print(out)
+	case f.checkState:
+		return node.Check(cfg, out)
+	case f.reload:
+		return node.Reload(ctx, cfg, out)
 	}
-	return node.Run(ctx, f.Options, cfg)
+	return node.Run(ctx, cfg, hups)
 }
 
 // config is that of the file and the flags. A keeper gets it from the ttmond that stops.
@@ -108,7 +110,7 @@ func (f *flags) flagSet() *pflag.FlagSet {
 	p.StringVar(&f.StateDir, "state-dir", "", "`DIR` for state that survives a restart (default "+preset.StateDir+")")
 	p.StringVar(&f.Root, "root", "", "`DIR` at which the host's root is mounted, if not /")
 	p.StringVar(&f.File, "config", "", "configuration `FILE` (default "+daemon.ConfigPath("ttmond.toml")+" if it exists)")
-	p.BoolVar(&f.Takeover, "takeover", false, "replace a running ttmond without dropping its clients")
+	p.BoolVar(&f.reload, "reload", false, "have the running ttmond execute its program again, and read its configuration")
 	p.BoolVar(&f.checkConfig, "check-config", false, "check the configuration, print the result with all defaults, and exit")
 	p.StringVar(&f.Firmware, "firmware", "", "read the chips' firmware telemetry: `off|table|full` (default off)")
 	p.BoolVar(&f.Waits, "uprobe-waits", false, "also trace what programs enqueue and wait for; costs a few microseconds per call")
@@ -119,6 +121,8 @@ func (f *flags) flagSet() *pflag.FlagSet {
 	p.BoolVar(&f.version, "version", false, "print the version and exit")
 	p.BoolVar(&f.keep, "keep", false, "only keep the connections of a ttmond that stops")
 	_ = p.MarkHidden("keep")
+	p.BoolVar(&f.checkState, "check-state", false, "only say whether the state that was lent could be taken over")
+	_ = p.MarkHidden("check-state")
 	return p
 }
 

@@ -79,7 +79,7 @@ func TestOnlyUnixSockets(t *testing.T) {
 	h := newHost(t)
 	h.simulate("n300,p150a")
 	h.wrapper, h.extraEnviron = []string{self}, []string{onlyUnixVar + "=run"}
-	old := h.start()
+	h.start()
 	c := h.cpp(144)
 	c.do("alloc 0 4194304 1000 0")
 	h.awaitSums(0, sums{dram: 1000})
@@ -89,12 +89,8 @@ func TestOnlyUnixSockets(t *testing.T) {
 	} {
 		h.get(path)
 	}
-	h.start("--takeover")
+	h.takeOver()
 	h.awaitSums(0, sums{dram: 1000})
-	h.await("the old one to end", old.ended)
-	if old.err != nil {
-		t.Errorf("the old ttmond: %v\n%s", old.err, old.log)
-	}
 	onlyUnixDescriptors(t, h.current.cmd.Process.Pid)
 	h.stop()
 	if got := c.do("alloc 0 4194368 1 0"); got != "ok" { // a keeper has the connection

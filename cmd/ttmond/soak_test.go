@@ -136,9 +136,6 @@ func (s *soak) step() {
 		s.start()
 		s.absences.Add(1)
 	case what == 14:
-		s.note("killed successor")
-		s.killSuccessor()
-	case what == 16:
 		s.note("reload")
 		_ = s.current.cmd.Process.Signal(syscall.SIGHUP)
 	case what == 15:
@@ -171,25 +168,6 @@ func (s *soak) endOne() {
 	i := s.rnd.IntN(len(s.running))
 	s.end(s.running[i])
 	s.running = slices.Delete(s.running, i, i+1)
-}
-
-// killSuccessor kills a successor before it has taken over. One that was faster
-// than we are has: then it continues.
-func (s *soak) killSuccessor() {
-	next := s.launch("--takeover")
-	_ = next.cmd.Process.Signal(syscall.SIGSTOP)
-	time.Sleep(300 * time.Millisecond) // an old one that was told to go is gone by then
-	if s.current.ended() {
-		s.note("was too fast")
-		_ = next.cmd.Process.Signal(syscall.SIGCONT)
-		s.await("the successor", next.ready)
-		s.current = next
-		return
-	}
-	next.kill()
-	if s.current.ended() {
-		s.t.Fatal("ttmond went, though its successor had not said that it serves")
-	}
 }
 
 // freeSocket does what an administrator does who finds the path taken.

@@ -172,8 +172,16 @@ func TestSystemd(t *testing.T) {
 	s.must("start", "ttmond.service")
 	s.awaitSums(0, sums{dram: 1003})
 
-	s.must("reload", "ttmond.service")
-	s.await("the reload", func() bool { return strings.Contains(s.said(), "config reloaded") })
+	first = s.main()
+	for range 3 {
+		s.must("reload", "ttmond.service")
+		report(4194432+64, 2)
+		s.awaitSums(0, sums{dram: 1005})
+	}
+	if n := strings.Count(s.said(), "resumed from previous ttmond"); s.main() != first || s.show("NRestarts") != "0" || n < 3 {
+		t.Errorf("after three reloads: pid %s, was %s; %s restarts; resumed %d times", s.main(), first, s.show("NRestarts"), n)
+	}
+	s.checkHardening(t)
 
 	s.await("the descriptor store", func() bool { return s.show("NFileDescriptorStore") != "0" })
 	before := s.main()

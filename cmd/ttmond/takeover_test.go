@@ -1,42 +1,31 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/ttmon/ttmon/internal/handover"
 )
 
-// takeOver starts a new ttmond in the place of the running one. Clients are
-// not made to wait long for a takeover: on a busy machine one may fail, the old
-// ttmond continues, and one tries again.
-func (h *host) takeOver(args ...string) (old *instance) {
+// takeOver has the running ttmond executed again, in the same process.
+func (h *host) takeOver() {
 	h.t.Helper()
-	old = h.current
-	h.await("a takeover", func() bool {
-		next := h.launch(append(args, "--takeover")...)
-		h.await("the new ttmond to be ready, or to give up", func() bool { return next.ready() || next.ended() })
-		if next.ended() {
-			h.t.Logf("it did not take over: %v\n%s", next.err, next.log)
-			return false
-		}
-		h.current = next
-		return true
-	})
-	h.await("the old ttmond to end", old.ended)
-	if old.err != nil {
-		h.t.Fatalf("the old ttmond ended badly: %v\n%s", old.err, old.log)
+	cmd := h.command("--reload")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		h.t.Fatalf("the reload: %v: %s\n%s", err, out, h.current.log)
 	}
-	return old
+	if h.current.ended() {
+		h.t.Fatalf("ttmond ended: %v\n%s", h.current.err, h.current.log)
+	}
 }
 
 // Clients report without a pause while ttmond is replaced again and again, in
@@ -137,114 +126,152 @@ func TestTakeoverKeepsEverything(t *testing.T) {
 	h.awaitSums(0, sums{})
 }
 
-// A successor that fails at any point leaves the old one serving.
-func TestTakeoverFails(t *testing.T) {
+// A program that cannot take over is not executed: the running one says why, and
+// serves on.
+func TestReloadFails(t *testing.T) {
+	t.Parallel()
+	script := func(text string) func(t *testing.T, h *host, program string) {
+		return func(t *testing.T, _ *host, program string) {
+			if err := errors.Join(os.Remove(program), os.WriteFile(program, []byte(text), 0o755)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		spoil func(t *testing.T, h *host, program string)
+		says  string
+	}{
+		{"a mistake in the configuration", func(t *testing.T, h *host, _ string) {
+			if err := os.WriteFile(filepath.Join(h.dir, "ttmond.toml"), []byte("[log\nlevle"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "ttmond.toml"},
+		{"no program", func(t *testing.T, _ *host, program string) {
+			if err := os.Remove(program); err != nil {
+				t.Fatal(err)
+			}
+		}, "no such file"},
+		{"not a program", script("garbage"), "exec format error"},
+		{"a program that does not read the state", script("#!/bin/sh\necho what state >&2; exit 1\n"), "what state"},
+		{"a program that says nothing", script("#!/bin/sh\nexit 0\n"), "cannot take over"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHost(t)
+			h.program = filepath.Join(h.dir, "ttmond")
+			// By another process: what is open for writing cannot be executed.
+			if out, err := exec.Command("cp", program(t), h.program).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			config := filepath.Join(h.dir, "ttmond.toml")
+			if err := os.WriteFile(config, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			h.extraArgs = append(h.extraArgs, "--config", config)
+			i := h.start()
+			client := h.cpp(144)
+			client.do("alloc 0 4194304 1000 0")
+			c.spoil(t, h, h.program)
+			if err := os.WriteFile(filepath.Join(h.dir, "other.toml"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			ask := exec.Command(program(t), "--reload", "--socket", h.api, "--config", filepath.Join(h.dir, "other.toml"))
+			if out, err := ask.CombinedOutput(); err == nil || !strings.Contains(string(out), c.says) {
+				t.Errorf("the reload: %v: %s", err, out)
+			}
+			if err := i.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+				t.Fatal(err)
+			}
+			h.await("the complaint", func() bool { return strings.Contains(i.log.String(), "reload failed; continuing as before") })
+			if got := client.do("alloc 0 8388608 1 0"); got != "ok" {
+				t.Fatalf("report after a reload that failed: %q", got)
+			}
+			h.awaitSums(0, sums{dram: 1001})
+			h.program = ""
+		})
+	}
+}
+
+// Signals to reload in a row, and at once, do no harm: not one connection is lost.
+func TestManyHangups(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
-	old := h.start()
+	i := h.start()
+	c := h.cpp(144)
+	fds := c.do("fds")
+	for k := range 300 {
+		if err := i.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.do("alloc 0 %d 10 0", 4194304+64*k); got != "ok" {
+			t.Fatalf("report %d: %q\n%s", k, got, i.log)
+		}
+		if k >= 100 {
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	h.awaitSums(0, sums{dram: 3000})
+	if got := c.do("fds"); got != fds {
+		t.Errorf("the client has %s descriptors open, at first %s: it reconnected", got, fds)
+	}
+	if n := strings.Count(i.log.String(), "resumed from previous ttmond"); n == 0 || i.ended() {
+		t.Errorf("%d restarts; ended: %v", n, i.ended())
+	}
+}
+
+// A reload leaves nothing open, and no child that is not waited for.
+func TestReloadLeavesNothing(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	i := h.start("--no-uprobe") // programs of other tests would be followed
 	c := h.cpp(144)
 	c.do("alloc 0 4194304 1000 0")
-	h.awaitSums(0, sums{dram: 1000})
-	for k, step := range []string{"met", "asked", "streaming", "ready", "everything"} {
-		conn, _, err := handover.Dial(h.api + ".handover")
-		if err != nil {
-			t.Fatalf("%s: %v", step, err)
+	h.takeOver()
+	open := func() (names []string) {
+		all, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", i.cmd.Process.Pid))
+		for _, fd := range all {
+			to, _ := os.Readlink(fd)
+			name, _, _ := strings.Cut(to, ":[")
+			names = append(names, name)
 		}
-		if err := failAfter(conn, step); err != nil {
-			t.Fatalf("%s: %v", step, err)
-		}
-		conn.Close()
-		if got := c.do("alloc 0 %d 1 0", 8388608+64*k); got != "ok" {
-			t.Fatalf("after a successor had %s: %q", step, got)
-		}
-		h.awaitSums(0, sums{dram: 1001 + uint64(k)})
+		slices.Sort(names)
+		return names
 	}
-	if old.ended() {
-		t.Fatalf("the old one ended: %v", old.err)
+	settledFDs(t, i)
+	before := open()
+	for range 5 {
+		h.takeOver()
 	}
-	h.takeOver() // and now for good
-	h.awaitSums(0, sums{dram: 1005})
-}
-
-// pausedBySuccessor has a successor take everything and then say nothing: the
-// old one has paused until the connection is closed or its timeout ends.
-func pausedBySuccessor(t *testing.T, h *host) *net.UnixConn {
-	t.Helper()
-	conn, _, err := handover.Dial(h.api + ".handover")
+	settledFDs(t, i)
+	if after := open(); len(after) > len(before) {
+		t.Errorf("open after five reloads:\n%q\nbefore:\n%q", after, before)
+	}
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", i.cmd.Process.Pid, i.cmd.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = handover.RequestTakeover(conn)
-	var files []handover.File
-	if err == nil {
-		files, err = handover.ReceiveFiles(conn, handover.Timeout)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream := os.NewFile(uintptr(handover.Extract(&files, "stream")[0]), "stream")
-	t.Cleanup(func() { stream.Close() })
-	go io.Copy(io.Discard, stream)
-	if err := handover.SendReady(conn); err != nil {
-		t.Fatal(err)
-	}
-	rest, err := handover.ReceiveFiles(conn, handover.Timeout)
-	handover.Close(rest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return conn
-}
-
-// failAfter is a successor that gives up.
-func failAfter(conn *net.UnixConn, step string) error {
-	if step == "met" {
-		return nil
-	}
-	if err := handover.RequestTakeover(conn); err != nil || step == "asked" {
-		return err
-	}
-	files, err := handover.ReceiveFiles(conn, handover.Timeout)
-	defer func() { handover.Close(files) }()
-	if err != nil || step == "streaming" {
-		return err
-	}
-	stream := os.NewFile(uintptr(handover.Extract(&files, "stream")[0]), "stream")
-	defer stream.Close()
-	go io.Copy(io.Discard, stream)
-	if err := handover.SendReady(conn); err != nil || step == "ready" {
-		return err
-	}
-	rest, err := handover.ReceiveFiles(conn, handover.Timeout)
-	handover.Close(rest)
-	return err
-}
-
-func TestTakeoverWithoutPredecessor(t *testing.T) {
-	h := newHost(t)
-	i := h.start("--takeover")
-	if !strings.Contains(i.log.String(), "starting without its state") {
-		t.Errorf("log:\n%s", i.log)
+	for field := range strings.FieldsSeq(string(children)) {
+		status, _ := os.ReadFile("/proc/" + field + "/stat")
+		if strings.Contains(string(status), ") Z ") {
+			t.Errorf("a child was left: %s", status)
+		}
 	}
 }
 
-// Another user cannot take the place of a daemon.
-func TestTakeoverByAnotherUser(t *testing.T) {
+// Only root and the user that ttmond runs as may have it executed again.
+func TestReloadByAnotherUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to become another user")
 	}
 	h := newHost(t)
 	h.start()
-	if err := os.Chmod(h.dir, 0o755); err != nil {
+	if err := errors.Join(os.Chmod(h.dir, 0o755), os.Chmod(filepath.Dir(program(t)), 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(filepath.Dir(program(t)), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	h.credential = &syscall.Credential{Uid: 65534, Gid: 65534}
-	next := h.launch("--takeover")
-	h.await("the other user's ttmond to exit", next.ended)
-	if next.err == nil {
-		t.Errorf("the other user's ttmond says %q", next.log)
+	cmd := h.command("--reload")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "only root") {
+		t.Errorf("another user's reload: %v: %s", err, out)
 	}
 	h.awaitSums(0, sums{})
 }

@@ -122,7 +122,7 @@ func TestWaits(t *testing.T) {
 				}
 			}
 			h.await("what it enqueued", enqueued(7))
-			h.takeOver(c.flags...)
+			h.takeOver()
 			p.do("enqueue 1 100")
 			h.await("what it enqueued, after a takeover", enqueued(8))
 		})

@@ -165,6 +165,6 @@ func (s *Server) presentCalls() []call {
 		{method: "POST", path: "/v1/ticket", serve: s.ticket, cheap: true, help: "a ticket for the page; on the Unix socket only", answer: ticketAnswer{}},
 		{method: "POST", path: "/v1/session", serve: s.session, live: true, cheap: true, help: `a session for a ticket, {"ticket": "…"}; its secret goes into the header ` + SessionHeader, answer: sessionAnswer{}},
 		{method: "DELETE", path: "/v1/session", serve: s.endSession, live: true, cheap: true, help: `ends the session whose secret is in the header ` + SessionHeader, answer: schemaOnly{}},
-		{method: "POST", path: "/v1/reload", serve: offered(s.opt.Reload != nil, s.reload), cheap: true, help: "read the configuration again; on the Unix socket, for root", answer: schemaOnly{}},
+		{method: "POST", path: "/v1/reload", serve: offered(s.opt.Reload != nil || s.opt.Restart != nil, s.reload), cheap: true, help: "read the configuration again; on the Unix socket, for root", answer: schemaOnly{}},
 	}
 }

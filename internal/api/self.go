@@ -1,6 +1,8 @@
 package api
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -9,7 +11,10 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"slices"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/budget"
@@ -119,15 +124,59 @@ func (s *Server) reload(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusForbidden, "only root and the user that ttmond runs as may have the configuration read again")
 		return
 	}
+	if s.opt.Restart != nil {
+		s.restart(w, r)
+		return
+	}
 	said, err := s.opt.Reload()
 	if err != nil {
 		fail(w, http.StatusUnprocessableEntity, "the old configuration holds: %v", err)
 		return
 	}
+	answer(w, http.StatusOK, reloaded(said))
+}
+
+func reloaded(said []string) map[string]any {
 	if said == nil {
 		said = []string{}
 	}
-	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.reload/1", "changes": said})
+	return map[string]any{"schema": "ttmon.reload/1", "changes": said}
+}
+
+// restart has the daemon executed again. The one that serves then gives the answer: the
+// connection is handed to it.
+func (s *Server) restart(w http.ResponseWriter, r *http.Request) {
+	said, begin, err := s.opt.Restart(r.Context())
+	if err != nil {
+		fail(w, http.StatusUnprocessableEntity, "nothing has changed: %v", err)
+		return
+	}
+	text, _ := json.Marshal(reloaded(said))
+	head := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n", len(text))
+	conn, err := hijack(w)
+	if err != nil { // it will not be told
+		s.log.Error("cannot keep the connection of a reload", "err", err)
+	}
+	begin(conn, append([]byte(head), text...))
+}
+
+// hijack returns a descriptor of the connection of a request, which the server then leaves alone.
+func hijack(w http.ResponseWriter) (fd int, err error) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return -1, err
+	}
+	defer conn.Close()
+	sys, ok := conn.(syscall.Conn)
+	if !ok {
+		return -1, fmt.Errorf("no socket, but a %T", conn)
+	}
+	raw, err := sys.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	ctl := raw.Control(func(own uintptr) { fd, err = unix.FcntlInt(own, unix.F_DUPFD_CLOEXEC, 0) })
+	return fd, errors.Join(ctl, err)
 }
 
 func (s *Server) version(w http.ResponseWriter, _ *http.Request) {

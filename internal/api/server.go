@@ -40,6 +40,11 @@ type Options struct {
 	// Reload reads the configuration again and tells what has come of it; nil:
 	// there is none. Root and the daemon's own user may ask for it.
 	Reload func() ([]string, error)
+	// Restart has the daemon executed again, so that its program and its configuration
+	// are read again; nil: it cannot. It returns what will change, and begin, which
+	// must be called; the daemon that serves then sends the answer on conn. Root and the
+	// daemon's own user may ask for it.
+	Restart func(context.Context) (said []string, begin func(conn int, answer []byte), err error)
 	// Interval is the time between two snapshots; nil: it is not known.
 	Interval func() time.Duration
 	// Demand asks for a snapshot before the next one is due. It does not wait, and

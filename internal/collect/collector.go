@@ -167,13 +167,6 @@ func (c *Collector) Close() {
 	c.exits.pidfds.close()
 }
 
-// SetThresholds changes the thresholds of conditions.
-func (c *Collector) SetThresholds(t assess.Thresholds) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.judge.SetThresholds(t)
-}
-
 // brief is the timeout where the rest of a snapshot has to fit in as well.
 func (c *Collector) brief() time.Duration { return c.timeout / 3 }
 

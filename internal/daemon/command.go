@@ -27,8 +27,9 @@ func OnTerminal() bool {
 }
 
 // Hangups listens for SIGHUP from now on and for good, except where that says
-// that the terminal was closed. It is called before the daemon reports that it is
-// ready; it never stops, or a SIGHUP would kill a daemon that is ending.
+// that the terminal was closed. It is called before the configuration is read, so
+// that no change of it is missed; it never stops, or a SIGHUP would kill a daemon that
+// is ending.
 func Hangups() <-chan os.Signal {
 	if OnTerminal() {
 		return nil

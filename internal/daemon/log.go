@@ -64,6 +64,15 @@ func (l *Logs) SetLevel(name string) {
 // Lost counts lines that could not be written.
 func (l *Logs) Lost() uint64 { return l.queue.lost.Load() }
 
+// Flush waits until what is queued is written, but not long.
+func (l *Logs) Flush() {
+	for end := time.Now().Add(flushTime); len(l.queue.entries) > 0 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+const flushTime = 100 * time.Millisecond
+
 // Close writes out what is queued.
 func (l *Logs) Close() { l.queue.close() }
 

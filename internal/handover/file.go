@@ -10,8 +10,8 @@ import (
 
 // File is an open descriptor with a name. Several may have the same name.
 type File struct {
-	Name string
-	FD   int
+	Name string `json:"name"`
+	FD   int    `json:"fd"`
 }
 
 // Extract removes the files with a name from the list and returns their

@@ -1,11 +1,17 @@
 package handover
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
+	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -15,6 +21,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if stage := os.Getenv(stageVariable); stage != "" {
+		os.Exit(playExec(stage))
+	}
 	hermetic.Enter(hermetic.Options{})
 	goleak.VerifyTestMain(m)
 }
@@ -33,32 +42,11 @@ func old(t *testing.T, files []File) (path string, result <-chan error) {
 		c, err := l.AcceptUnix()
 		if err == nil {
 			defer c.Close()
-			if err = SendHello(c, Hello{Version: "9", Keeper: true}); err == nil {
-				err = playOld(c, files)
-			}
+			err = Send(c, files)
 		}
 		done <- err
 	}()
 	return path, done
-}
-
-// playOld plays the old process, which has nothing to stream.
-func playOld(c *net.UnixConn, files []File) error {
-	if err := AwaitReady(c); err != nil {
-		return err
-	}
-	if err := SendFiles(c, files, PauseTimeout); err != nil {
-		return err
-	}
-	return AwaitTaken(c)
-}
-
-// playNew plays the new one, up to the point where it has everything.
-func playNew(c *net.UnixConn) ([]File, error) {
-	if err := errors.Join(RequestTakeover(c), SendReady(c)); err != nil {
-		return nil, err
-	}
-	return ReceiveFiles(c, PauseTimeout)
 }
 
 func memfd(t *testing.T, text string) int {
@@ -97,19 +85,16 @@ func TestHandover(t *testing.T) {
 	if st, err := os.Stat(path); err != nil || st.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", st.Mode(), err)
 	}
-	c, hello, err := Dial(path)
+	c, err := Dial(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if hello.PID != os.Getpid() || hello.Version != "9" || !hello.Keeper {
-		t.Errorf("hello %+v", hello)
-	}
-	got, err := playNew(c)
+	got, err := Receive(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := SendTaken(c); err != nil {
+	if err := Take(c); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-result; err != nil {
@@ -135,12 +120,10 @@ func TestHandover(t *testing.T) {
 // A successor that exits at any point leaves everything to the old one.
 func TestSuccessorGivesUp(t *testing.T) {
 	for name, until := range map[string]func(c *net.UnixConn) error{
-		"after the hello":       func(*net.UnixConn) error { return nil },
-		"after asking":          func(c *net.UnixConn) error { return RequestTakeover(c) },
-		"having caught up":      func(c *net.UnixConn) error { return errors.Join(RequestTakeover(c), SendReady(c)) },
-		"after the descriptors": func(c *net.UnixConn) error { f, err := playNew(c); Close(f); return err },
+		"at once":               func(*net.UnixConn) error { return nil },
+		"after the descriptors": func(c *net.UnixConn) error { f, err := Receive(c); Close(f); return err },
 		"with another word": func(c *net.UnixConn) error {
-			f, err := playNew(c)
+			f, err := Receive(c)
 			Close(f)
 			_, werr := io.WriteString(c, "maybe\n")
 			return errors.Join(err, werr)
@@ -149,7 +132,7 @@ func TestSuccessorGivesUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			fd := memfd(t, "mine")
 			path, result := old(t, []File{{"state", fd}})
-			c, _, err := Dial(path)
+			c, err := Dial(path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -181,41 +164,90 @@ func TestPredecessorDies(t *testing.T) {
 			return
 		}
 		defer c.Close()
-		_ = writeJSON(c, Hello{Magic: magic})
-		_ = expectWord(c, "give")
-		_ = expectWord(c, "ready")
 		_ = writeJSON(c, []string{"a", "b"})
 	}()
-	c, _, err := Dial(path)
+	c, err := Dial(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if files, err := playNew(c); err == nil || len(files) != 0 {
+	if files, err := Receive(c); err == nil || len(files) != 0 {
 		t.Errorf("%v, %v", files, err)
 	}
 }
 
-func TestDialAnythingElse(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "h")
-	if _, _, err := Dial(path); err == nil {
-		t.Error("no daemon there, and no error")
+func TestDialNothing(t *testing.T) {
+	if _, err := Dial(filepath.Join(t.TempDir(), "h")); !errors.Is(err, unix.ENOENT) {
+		t.Errorf("no process there, and %v", err)
 	}
-	l, err := net.Listen("unix", path)
+}
+
+// stageVariable has the test's program play a daemon that is executed again.
+const stageVariable = "TTMON_HANDOVER_STAGE"
+
+// playExec opens a file and executes the program in its own place; there it reads what
+// it has inherited, and says what else is open.
+func playExec(stage string) int {
+	if stage == "before" {
+		os.Setenv(stageVariable, "after")
+		fd, err := MemoryFile("test", []byte("what was known"))
+		if err == nil {
+			err = Exec("/proc/self/exe", os.Args, []File{{"state", fd}}, unix.SIGHUP)
+		}
+		fmt.Println(err)
+		return 1
+	}
+	files := Inherited()
+	for _, f := range files {
+		b, err := ReadMemory(f.FD)
+		flags, ferr := unix.FcntlInt(uintptr(f.FD), unix.F_GETFD, 0)
+		fmt.Printf("%s: %s, close-on-exec %v, %v\n", f.Name, b, flags&unix.FD_CLOEXEC != 0, errors.Join(err, ferr))
+	}
+	open, _ := os.ReadDir("/proc/self/fd")
+	for _, e := range open {
+		fd, _ := strconv.Atoi(e.Name())
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && fd > 2 && flags&unix.FD_CLOEXEC == 0 {
+			fmt.Println("open, too:", e.Name())
+		}
+	}
+	fmt.Printf("pid %d, SIGHUP ignored %v\n", os.Getpid(), signal.Ignored(unix.SIGHUP))
+	return 0
+}
+
+// A program that is executed in our place has what we left open for it, and nothing
+// else.
+func TestExec(t *testing.T) {
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), stageVariable+"=before", "LISTEN_FDS=1", "LISTEN_PID=1")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %s", err, &out)
+	}
+	want := fmt.Sprintf("state: what was known, close-on-exec true, <nil>\npid %d, SIGHUP ignored true\n", cmd.Process.Pid)
+	if out.String() != want {
+		t.Errorf("it says\n%swant\n%s", &out, want)
+	}
+}
+
+// A child has copies of what is lent to it.
+func TestLend(t *testing.T) {
+	cmd := exec.Command("/proc/self/exe")
+	fd := memfd(t, "what is known")
+	returned, err := Lend(cmd, []File{{"state", fd}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	go func() {
-		c, err := l.Accept()
-		if err != nil {
-			return
-		}
-		defer c.Close()
-		_, _ = c.Write(append([]byte{2, 0, 0, 0}, "{}"...))
-	}()
-	if _, _, err := Dial(path); err == nil {
-		t.Error("a hello of another user was accepted")
+	cmd.Env = append(cmd.Env, stageVariable+"=after")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err = cmd.Start()
+	returned()
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil || !strings.HasPrefix(out.String(), "state: what is known, close-on-exec true, <nil>\npid ") {
+		t.Errorf("%v: it says\n%s", err, &out)
 	}
 }
 
@@ -318,11 +350,11 @@ func TestPair(t *testing.T) {
 	}
 	defer c.Close()
 	done := make(chan error, 1)
-	go func() { done <- SendHello(ours, Hello{Version: "1"}) }()
-	if h, err := ReadHello(c); err != nil || h.Version != "1" {
-		t.Errorf("%+v, %v", h, err)
+	go func() { done <- Send(ours, nil) }()
+	if files, err := Receive(c); err != nil || len(files) > 0 {
+		t.Errorf("%v, %v", files, err)
 	}
-	if err := errors.Join(RequestTakeover(c), <-done); err != nil {
+	if err := errors.Join(Take(c), <-done); err != nil {
 		t.Error(err)
 	}
 	if _, err := Conn(memfd(t, "x")); err == nil {

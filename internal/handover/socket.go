@@ -13,47 +13,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The protocol. The old process sends a hello. The new one sends "give", and
-// gets a pipe on which the old one streams its state while it continues
-// serving. When the new one has caught up it sends "ready": now the old one
-// pauses, sends the last changes and all descriptors, and waits. The new one
-// sends "taken" when it could serve; the old one sends "yours" and is done. If
-// the new one exits or sends anything else, the old one continues serving.
+// The protocol between two processes: a list of names, the descriptors, "taken" by
+// the receiver when it could serve, "yours" by the sender, who is done. If the
+// receiver goes or says anything else, the sender continues.
 
 const (
-	magic         = "ttmon.handover/2"
 	maxPerMessage = 200 // the kernel allows 253
 	maxManifest   = 16 << 20
 
-	// Timeout bounds the steps during which no client waits; PauseTimeout bounds
-	// those during which clients wait.
-	Timeout      = 30 * time.Second
-	PauseTimeout = 3 * time.Second
+	// timeout bounds each step: clients wait meanwhile.
+	timeout = 3 * time.Second
 )
 
-// Hello describes a daemon to its successor.
-type Hello struct {
-	Magic   string `json:"magic"`
-	PID     int    `json:"pid"`
-	Version string `json:"version"`
-	// Keeper is set by a process that only keeps the connections of a daemon that
-	// was stopped: the next daemon takes over without a request.
-	Keeper bool `json:"keeper"`
-}
-
-// ErrRefused means that the successor gave up.
-var ErrRefused = errors.New("the successor did not take over")
-
-// ErrOtherUser means that the peer belongs to another user.
-var ErrOtherUser = errors.New("the process at the other end belongs to another user")
-
-// Listen creates the socket on which a successor can request a takeover. Only
-// its own user and root can use it.
+// Listen creates the socket on which the next daemon asks. Only its own user and
+// root can use it.
 func Listen(path string) (*net.UnixListener, error) {
 	if len(path) > maxPath {
 		return nil, fmt.Errorf("listening for a successor: %s has more than %d bytes", path, maxPath)
 	}
-	_ = os.Remove(path) // left by a daemon that has exited: the caller holds the lock
+	_ = os.Remove(path) // left by a process that has exited: the caller holds the lock
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("listening for a successor: %w", err)
@@ -92,27 +70,31 @@ func checkPeer(c *net.UnixConn) error {
 		return fmt.Errorf("cannot identify the peer: %w", err)
 	}
 	if cred.Uid != 0 && int(cred.Uid) != os.Geteuid() {
-		return fmt.Errorf("uid %d: %w", cred.Uid, ErrOtherUser)
+		return fmt.Errorf("the process at the other end belongs to another user, uid %d", cred.Uid)
 	}
 	return nil
 }
 
-// SendHello starts the old process's side: it returns nil when the other one
-// requests a takeover. It returns io.EOF if that only wanted the hello.
-func SendHello(c *net.UnixConn, h Hello) error {
+// Send sends files, which the caller still owns, and returns nil when the other end
+// serves in our place.
+func Send(c *net.UnixConn, files []File) error {
 	if err := checkPeer(c); err != nil {
 		return err
 	}
-	h.Magic, h.PID = magic, os.Getpid()
-	_ = c.SetDeadline(time.Now().Add(Timeout))
-	if err := writeJSON(c, h); err != nil {
-		return err
+	if err := sendFiles(c, files); err != nil {
+		return fmt.Errorf("handing over descriptors: %w", err)
 	}
-	return expectWord(c, "give")
+	err := expectWord(c, "taken")
+	if err == nil {
+		err = sendWord(c, "yours")
+	}
+	if err != nil {
+		return fmt.Errorf("the successor did not take over: %w", err)
+	}
+	return nil
 }
 
-// SendFiles sends descriptors, which the caller still owns.
-func SendFiles(c *net.UnixConn, files []File, timeout time.Duration) error {
+func sendFiles(c *net.UnixConn, files []File) error {
 	names := make([]string, len(files))
 	for i, f := range files {
 		names[i] = f.Name
@@ -123,81 +105,32 @@ func SendFiles(c *net.UnixConn, files []File, timeout time.Duration) error {
 	}
 	for len(files) > 0 {
 		n := min(len(files), maxPerMessage)
-		fds := make([]int, n)
-		for i := range fds {
-			fds[i] = files[i].FD
-		}
-		if _, _, err := c.WriteMsgUnix([]byte{'f'}, unix.UnixRights(fds...), nil); err != nil {
-			return fmt.Errorf("handing over descriptors: %w", err)
+		if _, _, err := c.WriteMsgUnix([]byte{'f'}, unix.UnixRights(descriptorsOf(files[:n])...), nil); err != nil {
+			return err
 		}
 		files = files[n:]
 	}
 	return nil
 }
 
-// AwaitReady waits until the successor has caught up.
-func AwaitReady(c *net.UnixConn) error {
-	_ = c.SetDeadline(time.Now().Add(Timeout))
-	if err := expectWord(c, "ready"); err != nil {
-		return fmt.Errorf("%w: %w", ErrRefused, err)
-	}
-	return nil
-}
-
-// AwaitTaken waits until the successor could serve, and confirms. On an error
-// the caller continues serving; otherwise it must close what it sent.
-func AwaitTaken(c *net.UnixConn) error {
-	_ = c.SetDeadline(time.Now().Add(PauseTimeout))
-	if err := expectWord(c, "taken"); err != nil {
-		return fmt.Errorf("%w: %w", ErrRefused, err)
-	}
-	if _, err := c.Write([]byte("yours\n")); err != nil {
-		return fmt.Errorf("%w: %w", ErrRefused, err)
-	}
-	return nil
-}
-
-// Dial connects to the daemon at path and reads its hello.
-func Dial(path string) (*net.UnixConn, Hello, error) {
+// Dial connects to the process that listens at path.
+func Dial(path string) (*net.UnixConn, error) {
 	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
-		return nil, Hello{}, fmt.Errorf("calling the running daemon: %w", err)
+		return nil, fmt.Errorf("calling the process that keeps connections: %w", err)
 	}
-	h, err := ReadHello(c)
-	if err != nil {
-		c.Close()
-		return nil, Hello{}, fmt.Errorf("calling the running daemon at %s: %w", path, err)
-	}
-	return c, h, nil
+	return c, nil
 }
 
-// ReadHello reads the hello of a daemon on a connection to it.
-func ReadHello(c *net.UnixConn) (h Hello, err error) {
+// Receive receives files, which the caller then owns.
+func Receive(c *net.UnixConn) (files []File, err error) {
 	if err := checkPeer(c); err != nil {
-		return h, err
+		return nil, err
 	}
-	_ = c.SetDeadline(time.Now().Add(Timeout))
-	if err := readJSON(c, &h); err != nil {
-		return h, err
-	}
-	if h.Magic != magic {
-		return h, fmt.Errorf("it speaks %q, not %q: stop it first, then start this one", h.Magic, magic)
-	}
-	return h, nil
-}
-
-// RequestTakeover requests a takeover.
-func RequestTakeover(c *net.UnixConn) error { return sendWord(c, "give", Timeout) }
-
-// SendReady tells the old process that the new one has caught up.
-func SendReady(c *net.UnixConn) error { return sendWord(c, "ready", PauseTimeout) }
-
-// ReceiveFiles receives descriptors, which the caller then owns.
-func ReceiveFiles(c *net.UnixConn, timeout time.Duration) (files []File, err error) {
 	_ = c.SetDeadline(time.Now().Add(timeout))
 	var names []string
 	if err := readJSON(c, &names); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("receiving descriptors: %w", err)
 	}
 	defer func() {
 		if err != nil {
@@ -225,11 +158,11 @@ func ReceiveFiles(c *net.UnixConn, timeout time.Duration) (files []File, err err
 	return files, nil
 }
 
-// SendTaken tells the old process that it may exit, and returns nil when it has
-// agreed. Before that nothing may be read from the descriptors: if it fails,
-// the old process continues with them.
-func SendTaken(c *net.UnixConn) error {
-	err := sendWord(c, "taken", PauseTimeout)
+// Take tells the sender that we could serve, and returns nil when it has agreed.
+// Before that nothing may be read from the descriptors: if it fails, the sender
+// continues with them.
+func Take(c *net.UnixConn) error {
+	err := sendWord(c, "taken")
 	if err == nil {
 		err = expectWord(c, "yours")
 	}
@@ -265,7 +198,7 @@ func receiveDescriptors(c *net.UnixConn) (fds []int, err error) {
 }
 
 // sendWord writes one line.
-func sendWord(c *net.UnixConn, word string, timeout time.Duration) error {
+func sendWord(c *net.UnixConn, word string) error {
 	_ = c.SetDeadline(time.Now().Add(timeout))
 	if _, err := c.Write([]byte(word + "\n")); err != nil {
 		return fmt.Errorf("sending %q: %w", word, err)
@@ -275,6 +208,7 @@ func sendWord(c *net.UnixConn, word string, timeout time.Duration) error {
 
 // expectWord reads one line.
 func expectWord(c *net.UnixConn, word string) error {
+	_ = c.SetDeadline(time.Now().Add(timeout))
 	b := make([]byte, len(word)+1)
 	if _, err := io.ReadFull(c, b); err != nil {
 		return err

@@ -15,11 +15,14 @@ import (
 // firstListen is the first descriptor that systemd passes.
 const firstListen = 3
 
-// Inherited returns the descriptors that systemd passed at startup: the sockets
-// of the socket unit and what was stored before, by their names. Its variables
-// about them are removed from the environment of processes that this one
-// starts.
+// Inherited returns the descriptors that were passed at startup, by their names: by
+// the program before us in this process, or by systemd (the sockets of the socket
+// unit, and what was stored before). Variables about them are removed from the
+// environment of processes that this one starts.
 func Inherited() (files []File) {
+	if files, err := leftOpen(); err == nil {
+		return files
+	}
 	pid, errPID := strconv.Atoi(os.Getenv("LISTEN_PID"))
 	n, err := strconv.Atoi(os.Getenv("LISTEN_FDS"))
 	names := strings.Split(os.Getenv("LISTEN_FDNAMES"), ":")

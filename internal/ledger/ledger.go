@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"runtime"
 	"sync"
 	"time"
 
@@ -8,7 +9,7 @@ import (
 )
 
 // DefaultMaxBuffers bounds the live buffers of all processes together: about
-// 370 MB of ledger, twice of it while a successor takes over.
+// 370 MB of ledger.
 const DefaultMaxBuffers = 8 << 20
 
 // MaxMaxBuffers bounds what may be configured: slots are numbered with 32 bits.
@@ -20,15 +21,15 @@ type Ledger struct {
 	maxLeaks int
 
 	mu       sync.Mutex
+	arena    *arena
 	limit    limits
 	capacity [NumPools]uint64 // of the largest chip; 0: not known
 	procs    map[model.ProcessID]*Process
 	owners   map[int]*owner // by uid
 	devices  map[int32]*use
-	live     int     // buffers of all processes
-	oddUses  int     // uses of devices from firstOddDevice on
-	refused  uint64  // what did not fit
-	copy     *Copier // sends changes to a successor; nil: there is none
+	live     int    // buffers of all processes
+	oddUses  int    // uses of devices from firstOddDevice on
+	refused  uint64 // what did not fit
 	events   uint64
 	leaks    []Leftovers // oldest first
 	leakSeq  uint64
@@ -49,13 +50,16 @@ func New(o Options) *Ledger {
 	if o.MaxLeaks == 0 {
 		o.MaxLeaks = 256
 	}
-	return &Ledger{
+	l := &Ledger{
 		limit:    newLimits(o.MaxBuffers),
+		arena:    newArena(o.MaxBuffers),
 		maxLeaks: o.MaxLeaks,
 		procs:    map[model.ProcessID]*Process{},
 		owners:   map[int]*owner{},
 		devices:  map[int32]*use{},
 	}
+	runtime.AddCleanup(l, (*arena).close, l.arena)
+	return l
 }
 
 // Open returns the process with info's key, and adds it if it is new.
@@ -64,12 +68,9 @@ func (l *Ledger) Open(info Info, now time.Time) *Process {
 	defer l.mu.Unlock()
 	p := l.procs[info.ProcessID]
 	if p == nil {
-		p = &Process{info: info, epoch: now, last: now, table: newTable()}
+		p = &Process{info: info, epoch: now, last: now, table: newTable(l.arena)}
 		l.procs[info.ProcessID] = p
 		l.addToOwner(p)
-		if l.copy != nil {
-			l.copy.queueOpened(p)
-		}
 	}
 	return p
 }
@@ -184,24 +185,32 @@ func (l *Ledger) addBuffer(p *Process, e *Event, k kind, pool uint8, now uint32,
 			old.born = now
 		}
 		old.size, old.pool = e.Size, pool
-		if l.copy != nil {
-			l.copy.queuePut(p, old)
-		}
-	} else if !l.hasRoom(p) {
-		l.refuse(p, &p.counters.OverLimit)
-		return
 	} else {
-		added := p.table.insert(k, dev, e.ID, link)
-		added.size, added.born, added.pool = e.Size, now, pool
-		l.live++
-		p.owner.live++
-		if l.copy != nil {
-			l.copy.queuePut(p, added)
+		added := l.insert(p, k, dev, e.ID, link)
+		if added == nil {
+			l.refuse(p, &p.counters.OverLimit)
+			return
 		}
+		added.size, added.born, added.pool = e.Size, now, pool
 	}
 	p.counters.Allocs++
 	d.add(pool, e.Size)
 	d.total.add(pool, e.Size)
+}
+
+// insert adds a buffer; nil where there is no room.
+func (l *Ledger) insert(p *Process, k kind, dev uint16, id uint64, link *uint32) *entry {
+	if !l.hasRoom(p) {
+		return nil
+	}
+	slots := p.table.slots
+	added := p.table.insert(k, dev, id, link)
+	p.owner.slots += p.table.slots - slots
+	if added != nil {
+		l.live++
+		p.owner.live++
+	}
+	return added
 }
 
 func (l *Ledger) free(p *Process, e *Event) {
@@ -246,10 +255,9 @@ func (l *Ledger) remove(p *Process, e *entry, link *uint32) {
 	p.counters.Frees++
 	l.live--
 	p.owner.live--
-	if l.copy != nil {
-		l.copy.queueRemoved(p, e)
-	}
+	slots := p.table.slots
 	p.table.remove(link)
+	p.owner.slots += p.table.slots - slots
 }
 
 // useDevice returns the index of a device, adding it to the process.

@@ -44,18 +44,15 @@ func (l *Ledger) End(p *Process, reason string, now time.Time, report func(Lefto
 		delete(l.procs, p.info.ProcessID)
 	}
 	l.removeFromOwner(p)
-	if l.copy != nil {
-		l.copy.queueEnded(p)
-	}
 	if p.table.live == 0 {
-		p.table = table{}
+		p.table.drop()
 		return
 	}
 	l.examined.Add(1)
 	go func() {
 		defer l.examined.Done()
 		left := p.leftovers(reason, now)
-		left.Seq = l.addLeak(left)
+		left.Seq = l.addLeak(left, p)
 		if report != nil {
 			report(left)
 		}
@@ -95,13 +92,14 @@ func (p *Process) leftovers(reason string, now time.Time) Leftovers {
 		}
 	}
 	slices.Sort(left.Devices)
-	p.table = table{}
 	return left
 }
 
-func (l *Ledger) addLeak(left Leftovers) uint64 {
+// addLeak keeps what a process left, and gives the memory of its table back.
+func (l *Ledger) addLeak(left Leftovers, p *Process) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	p.table.drop()
 	l.leakSeq++
 	left.Seq = l.leakSeq
 	for len(l.leaks) >= l.maxLeaks {

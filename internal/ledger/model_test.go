@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bytes"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -126,12 +125,8 @@ func TestAgainstNaive(t *testing.T) {
 }
 
 func handOver(t *rapid.T, l *Ledger) *Ledger {
-	var b bytes.Buffer
-	if err := writeState(l, &b); err != nil {
-		t.Fatal(err)
-	}
-	next := New(Options{})
-	if err := next.ReadState(&b, nil); err != nil {
+	next, err := restored(l)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(l.Processes(), next.Processes()); diff != "" {

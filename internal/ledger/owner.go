@@ -10,6 +10,7 @@ type owner struct {
 	uid     int
 	procs   int
 	live    int    // buffers
+	slots   int    // of the tables, free ones too
 	oddUses int    // uses of devices from firstOddDevice on
 	refused uint64 // buffers and devices that were refused
 }
@@ -41,6 +42,7 @@ func (l *Ledger) removeFromOwner(p *Process) {
 	o := p.owner
 	o.live -= p.table.live
 	l.live -= p.table.live
+	o.slots -= p.table.slots
 	for i, id := range p.ids {
 		l.removeDeviceUser(p, i, id)
 	}
@@ -49,8 +51,13 @@ func (l *Ledger) removeFromOwner(p *Process) {
 	}
 }
 
-// hasRoom reports whether one more buffer of a process may be kept.
+// hasRoom reports whether one more buffer of a process may be kept. Tables may be
+// half empty, and a slab of each process more than that: a user who frees all but
+// one buffer of each slab would have memory without limit.
 func (l *Ledger) hasRoom(p *Process) bool {
+	if p.owner.slots >= 2*l.limit.PerUser+slabLen*p.owner.procs && !budget.Privileged(p.owner.uid) {
+		return false
+	}
 	if p.owner.live < l.limit.PerUser && l.live < l.limit.Ordinary {
 		return true
 	}
@@ -123,12 +130,4 @@ func (l *Ledger) Budget() budget.State {
 	}
 	s.Users = budget.TopUsers(s.Users)
 	return s
-}
-
-// SetMaxBuffers changes how many live buffers are kept. Those that are there
-// stay.
-func (l *Ledger) SetMaxBuffers(n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.limit = newLimits(n)
 }

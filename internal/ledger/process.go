@@ -30,7 +30,6 @@ const maxDevices = 64
 type Process struct {
 	info     Info
 	owner    *owner
-	number   uint32    // in the copy that is being made
 	epoch    time.Time // when it was first seen
 	last     time.Time // of the last event
 	table    table

@@ -39,9 +39,10 @@ const (
 
 // slab is a block of entries with a list of its free slots.
 type slab struct {
-	entries []entry
-	used    int    // slots ever used; those above are free and in no list
-	free    uint32 // index+1 of the first free slot below used
+	entries []entry // in the arena
+	at      place   // there
+	used    int     // slots ever used; those above are free and in no list
+	free    uint32  // index+1 of the first free slot below used
 	live    int
 	listed  bool // in table.roomy
 }
@@ -50,28 +51,58 @@ type slab struct {
 // 4-byte heads over slabs of entries. It grows and shrinks by one bucket at a
 // time, so that no event ever waits for a rehash; entries never move (except
 // in a first slab that is still growing), so that a reader may walk the slabs
-// one at a time; and it costs 40 to 48 bytes a buffer.
+// one at a time; and it costs 40 to 48 bytes a buffer. It has no memory before it
+// has a buffer.
 type table struct {
+	arena   *arena
 	seed    uint64
-	heads   [][]uint32 // slot+1 of each bucket's first entry
+	heads   []headChunk
 	buckets int
 	mask    uint64 // to the next power of two above buckets
 	slabs   []slab
-	current int     // slab that new entries go to
-	roomy   []int   // slabs that had a free slot when they were added
-	holes   []int   // indices of slabs that were freed
-	spare   []entry // an empty slab kept, so that a queue of buffers does not churn the heap
+	current int   // slab that new entries go to
+	roomy   []int // slabs that had a free slot when they were added
+	holes   []int // indices of slabs that were freed
+	slots   int   // of all slabs
 	live    int
 }
 
-func newTable() table {
-	t := table{
-		seed:  rand.Uint64(), // so that no client can choose colliding addresses
-		heads: [][]uint32{make([]uint32, firstLen)},
-		slabs: []slab{{entries: make([]entry, firstLen)}},
+// headChunk is slot+1 of the first entry of some buckets, in the arena.
+type headChunk struct {
+	first []uint32
+	at    place
+}
+
+func newTable(a *arena) table {
+	return table{arena: a, seed: rand.Uint64()} // so that no client can choose colliding addresses
+}
+
+// begin takes the first memory; false if there is none.
+func (t *table) begin() bool {
+	if !t.addSlab(firstLen) {
+		return false
 	}
+	chunk, ok := t.newHeads(firstLen)
+	if !ok {
+		t.drop()
+		return false
+	}
+	t.heads = []headChunk{chunk}
 	t.setBuckets(firstLen)
-	return t
+	return true
+}
+
+// drop gives all memory back.
+func (t *table) drop() {
+	for i := range t.slabs {
+		if s := &t.slabs[i]; s.entries != nil {
+			t.arena.give(s.at, len(s.entries)*entryBytes/unit)
+		}
+	}
+	for _, c := range t.heads {
+		t.arena.give(c.at, len(c.first)*headBytes/unit)
+	}
+	*t = newTable(t.arena)
 }
 
 func (t *table) hash(k kind, dev uint16, id uint64) uint64 {
@@ -93,15 +124,19 @@ func (t *table) setBuckets(n int) {
 	t.mask = 1<<bits.Len(uint(n-1)) - 1
 }
 
-func (t *table) head(b int) *uint32 { return &t.heads[b/headLen][b%headLen] }
+func (t *table) head(b int) *uint32 { return &t.heads[b/headLen].first[b%headLen] }
 
 func (t *table) at(slot uint32) *entry {
 	return &t.slabs[slot>>slabBits].entries[slot&(slabLen-1)]
 }
 
 // find returns the entry and the link that leads to it, or nil and the head
-// of the bucket it would be in. Both are valid until the next change.
+// of the bucket it would be in. Both are valid until the next change. A table
+// without memory has no buckets.
 func (t *table) find(k kind, dev uint16, id uint64) (e *entry, link *uint32) {
+	if t.buckets == 0 {
+		return nil, nil
+	}
 	head := t.head(t.bucket(t.hash(k, dev, id)))
 	for link = head; *link != 0; link = &e.next {
 		e = t.at(*link - 1)
@@ -112,10 +147,20 @@ func (t *table) find(k kind, dev uint16, id uint64) (e *entry, link *uint32) {
 	return nil, head
 }
 
-// insert adds an entry that find does not know, at the head that find gave. The
-// caller sets the rest: composing an entry and copying it takes twice as long.
+// insert adds an entry that find does not know, at the head that find gave; nil
+// if there is no memory. The caller sets the rest: composing an entry and copying
+// it takes twice as long.
 func (t *table) insert(k kind, dev uint16, id uint64, head *uint32) *entry {
-	slot := t.allocSlot()
+	if t.buckets == 0 {
+		if !t.begin() {
+			return nil
+		}
+		head = t.head(t.bucket(t.hash(k, dev, id)))
+	}
+	slot, ok := t.allocSlot()
+	if !ok {
+		return nil
+	}
 	e := t.at(slot)
 	e.id, e.dev, e.kind = id, dev, k
 	e.next, *head = *head, slot+1
@@ -142,58 +187,79 @@ func (t *table) remove(link *uint32) {
 	}
 }
 
-// allocSlot returns a free slot.
-func (t *table) allocSlot() uint32 {
+// allocSlot returns a free slot; false if there is no memory.
+func (t *table) allocSlot() (slot uint32, ok bool) {
 	s := &t.slabs[t.current]
 	if s.live == slabLen {
-		t.current = t.nextSlab()
+		if !t.nextSlab() {
+			return 0, false
+		}
 		s = &t.slabs[t.current]
+	}
+	if s.free == 0 && s.used == len(s.entries) && !t.growFirst(s) { // only a first slab is ever shorter than slabLen
+		return 0, false
 	}
 	s.live++
 	if s.free != 0 {
 		i := s.free - 1
 		s.free = s.entries[i].next
-		return uint32(t.current)<<slabBits | i
-	}
-	if s.used == len(s.entries) { // only a first slab is ever shorter than slabLen
-		grown := make([]entry, min(2*len(s.entries), slabLen))
-		copy(grown, s.entries)
-		s.entries = grown
+		return uint32(t.current)<<slabBits | i, true
 	}
 	s.used++
-	return uint32(t.current)<<slabBits | uint32(s.used-1)
+	return uint32(t.current)<<slabBits | uint32(s.used-1), true
 }
 
-// nextSlab returns a slab with room.
-func (t *table) nextSlab() int {
+// growFirst doubles a first slab.
+func (t *table) growFirst(s *slab) bool {
+	n := len(s.entries)
+	at, ok := t.arena.take(2 * n * entryBytes / unit)
+	if !ok {
+		return false
+	}
+	grown := t.arena.entries(at, 2*n)
+	copy(grown, s.entries)
+	t.arena.give(s.at, n*entryBytes/unit)
+	s.entries, s.at = grown, at
+	t.slots += n
+	return true
+}
+
+// nextSlab makes a slab with room the current one; false if there is no memory.
+func (t *table) nextSlab() bool {
 	for n := len(t.roomy); n > 0; n = len(t.roomy) {
 		i := t.roomy[n-1]
 		t.roomy = t.roomy[:n-1]
 		s := &t.slabs[i]
 		s.listed = false
 		if s.entries != nil && s.live < slabLen {
-			return i
+			t.current = i
+			return true
 		}
 	}
-	if n := len(t.holes); n > 0 {
-		i := t.holes[n-1]
-		t.holes = t.holes[:n-1]
-		t.slabs[i] = slab{entries: t.newEntries(), listed: t.slabs[i].listed}
-		return i
-	}
-	t.slabs = append(t.slabs, slab{entries: t.newEntries()})
-	return len(t.slabs) - 1
+	return t.addSlab(slabLen)
 }
 
-func (t *table) newEntries() []entry {
-	if e := t.spare; e != nil {
-		t.spare = nil
-		return e
+// addSlab adds a slab, and makes it the current one.
+func (t *table) addSlab(n int) bool {
+	at, ok := t.arena.take(n * entryBytes / unit)
+	if !ok {
+		return false
 	}
-	return make([]entry, slabLen)
+	added := slab{entries: t.arena.entries(at, n), at: at}
+	t.slots += n
+	if h := len(t.holes); h > 0 {
+		t.current = t.holes[h-1]
+		t.holes = t.holes[:h-1]
+		added.listed = t.slabs[t.current].listed
+		t.slabs[t.current] = added
+		return true
+	}
+	t.current = len(t.slabs)
+	t.slabs = append(t.slabs, added)
+	return true
 }
 
-// freeSlot returns a slot to its slab, and an empty slab to the runtime.
+// freeSlot returns a slot to its slab, and an empty slab to the arena.
 func (t *table) freeSlot(slot uint32) {
 	n := int(slot >> slabBits)
 	s := &t.slabs[n]
@@ -204,9 +270,8 @@ func (t *table) freeSlot(slot uint32) {
 	switch {
 	case n == t.current:
 	case s.live == 0:
-		if len(s.entries) == slabLen {
-			t.spare = s.entries
-		}
+		t.arena.give(s.at, len(s.entries)*entryBytes/unit)
+		t.slots -= len(s.entries)
 		*s = slab{listed: s.listed}
 		t.holes = append(t.holes, n)
 	case !s.listed:
@@ -218,7 +283,9 @@ func (t *table) freeSlot(slot uint32) {
 // split adds one bucket and moves to it what belongs there.
 func (t *table) split() {
 	n := t.buckets
-	t.addHead()
+	if !t.addHead() {
+		return // the chains get longer
+	}
 	t.setBuckets(n + 1)
 	link := t.head(n &^ (1 << (bits.Len(uint(n)) - 1)))
 	to := t.head(n)
@@ -234,19 +301,38 @@ func (t *table) split() {
 	}
 }
 
-func (t *table) addHead() {
+// addHead makes room for one more bucket; false if there is no memory.
+func (t *table) addHead() bool {
 	n := t.buckets
 	if n < headLen {
-		if n == len(t.heads[0]) {
-			grown := make([]uint32, 2*n)
-			copy(grown, t.heads[0])
-			t.heads[0] = grown
+		if n < len(t.heads[0].first) {
+			return true
 		}
-		return
+		grown, ok := t.newHeads(2 * n)
+		if !ok {
+			return false
+		}
+		copy(grown.first, t.heads[0].first)
+		t.arena.give(t.heads[0].at, n*headBytes/unit)
+		t.heads[0] = grown
+		return true
 	}
-	if n%headLen == 0 && n/headLen == len(t.heads) {
-		t.heads = append(t.heads, make([]uint32, headLen))
+	if n/headLen < len(t.heads) {
+		return true
 	}
+	chunk, ok := t.newHeads(headLen)
+	if ok {
+		t.heads = append(t.heads, chunk)
+	}
+	return ok
+}
+
+func (t *table) newHeads(n int) (headChunk, bool) {
+	at, ok := t.arena.take(n * headBytes / unit)
+	if !ok {
+		return headChunk{}, false
+	}
+	return headChunk{t.arena.heads(at, n), at}, true
 }
 
 // merge removes the last bucket.
@@ -260,7 +346,7 @@ func (t *table) merge() {
 	*link, *from = *from, 0
 	t.setBuckets(n)
 	if n%headLen == 0 && n > 0 {
-		t.heads[n/headLen] = nil
+		t.arena.give(t.heads[n/headLen].at, headLen*headBytes/unit)
 		t.heads = t.heads[:n/headLen]
 	}
 }

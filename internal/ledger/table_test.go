@@ -12,7 +12,8 @@ import (
 // every entry findable and gives its memory back.
 func TestTableGrowsAndShrinks(t *testing.T) {
 	const n = 20_000
-	table := newTable()
+	table := newTable(newArena(n))
+	defer table.arena.close()
 	order := rand.New(rand.NewPCG(1, 2)).Perm(n)
 	for _, i := range order {
 		_, head := table.find(buffer, uint16(i%3), uint64(i)*32)

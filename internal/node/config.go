@@ -35,14 +35,14 @@ type Config struct {
 	Kubernetes kubernetesConfig  `toml:"kubernetes" comment:"What the node's kubelet knows."`
 	Log        daemon.LogConfig  `toml:"log"`
 
-	takeover, keep bool // from the command line only
+	keep bool // from the command line only
 }
 
 type allocConfig struct {
 	Socket     string `toml:"socket" comment:"Old clients know only the default."`
 	Mode       string `toml:"mode" comment:"Permissions, octal: who may report."`
 	Group      string `toml:"group" comment:"Group of the socket, by name or number; empty for ttmond's own."`
-	MaxBuffers int    `toml:"max_buffers" comment:"Live buffers kept account of, at about 45 bytes each, and as many again while a new ttmond takes over. One user gets a quarter."`
+	MaxBuffers int    `toml:"max_buffers" comment:"Live buffers kept account of, at about 45 bytes each. One user gets a quarter."`
 	Keeper     bool   `toml:"keeper" comment:"Keep clients connected while ttmond is stopped: old ones die of a closed connection."`
 }
 
@@ -77,7 +77,7 @@ type Options struct {
 	File                                   string // empty: where it is expected, if it is there
 	AllocSocket, APISocket, StateDir, Root string
 	Firmware                               string
-	Takeover, NoUprobe, Waits              bool
+	NoUprobe, Waits                        bool
 	Verbose, Quiet                         bool
 }
 
@@ -111,7 +111,6 @@ func Configure(o Options) (Config, error) {
 	}
 	c.Uprobe.Enabled = c.Uprobe.Enabled && !o.NoUprobe
 	c.Uprobe.Waits = c.Uprobe.Waits || o.Waits
-	c.takeover = o.Takeover
 	return c, c.check()
 }
 

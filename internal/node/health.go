@@ -17,19 +17,10 @@ import (
 // loopTimeout is how long the loop of the allocation server may take to answer.
 const loopTimeout = 500 * time.Millisecond
 
-// health adds to the health of the API what the rest of the daemon knows. It
-// asks the loop itself: figures alone could be those of before it got stuck.
+// health adds to the health of the API what the rest of the daemon knows.
 func (d *ttmond) health(ctx context.Context, h *api.Health) {
 	h.PID = os.Getpid()
-	if err := d.server.Ping(ctx, loopTimeout); err != nil {
-		reason := fmt.Sprintf("the allocation server has not answered for %v", loopTimeout)
-		if lag := d.server.Loop().Lag; lag > 0 {
-			reason += fmt.Sprintf("; its present turn has taken %.1f s", lag)
-		}
-		h.Problems = append(h.Problems, api.Problem{Part: "loop", Reason: reason})
-	}
-	loop, socket := d.server.Loop(), d.server.Stats()
-	h.Loop, h.AllocSocket = &loop, &socket
+	d.checkLoop(ctx, h)
 	h.Budgets = append(append(h.Budgets, d.server.Budgets()...), d.watcher.budgets()...)
 	h.LostLines = d.logs.Lost()
 	if p := d.pause.Load(); p > 0 {
@@ -46,6 +37,19 @@ func (d *ttmond) health(ctx context.Context, h *api.Health) {
 	d.checkSources(h)
 	d.checkDescriptors(h)
 	d.checkManager(h)
+}
+
+// checkLoop asks the loop itself: figures alone could be those of before it got stuck.
+func (d *ttmond) checkLoop(ctx context.Context, h *api.Health) {
+	if err := d.server.Ping(ctx, loopTimeout); err != nil {
+		reason := fmt.Sprintf("the allocation server has not answered for %v", loopTimeout)
+		if lag := d.server.Loop().Lag; lag > 0 {
+			reason += fmt.Sprintf("; its present turn has taken %.1f s", lag)
+		}
+		h.Problems = append(h.Problems, api.Problem{Part: "loop", Reason: reason})
+	}
+	loop, socket := d.server.Loop(), d.server.Stats()
+	h.Loop, h.AllocSocket = &loop, &socket
 }
 
 // checkSources asks each source how long it takes.

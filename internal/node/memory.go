@@ -12,11 +12,11 @@ import (
 // The memory of the daemon is bounded by what it lets others make grow; see
 // docs/security.md. What it may have comes from its cgroup, and the rest follows:
 //
-//   - Go collects its garbage before the heap reaches goShare of it. A successor
-//     has as much while it takes over; what is left of the whole is the kernel's,
-//     for sockets.
-//   - Half of that heap is for live buffers. If alloc.max_buffers needs more, fewer
-//     are kept account of, and the log says so: rather that than being killed.
+//   - Go collects its garbage before the heap reaches goShare of it.
+//   - Live buffers, which are not in the heap, have half as much; twice of that where
+//     programs free them in patches. If alloc.max_buffers needs more, fewer are kept
+//     account of, and the log says so: rather that than being killed. What is left of
+//     the whole is the kernel's, for sockets.
 //   - A sixth is for what processes write down of their blocks, and a sixth for
 //     the blocks that are seen through the kernel. A user may have half of each.
 const (

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 )
 
@@ -11,8 +10,7 @@ import (
 // those on demand take no more than a tenth of a core and are no more than ten a
 // second, however many clients demand how many. A few at a time are made at once.
 type pace struct {
-	interval atomic.Int64  // ns
-	changed  chan struct{} // the interval has
+	interval time.Duration
 	demanded chan struct{}
 }
 
@@ -24,31 +22,22 @@ const (
 )
 
 func newPace(interval time.Duration) *pace {
-	p := &pace{changed: make(chan struct{}, 1), demanded: make(chan struct{}, 1)}
-	p.interval.Store(int64(interval))
-	return p
+	return &pace{interval: interval, demanded: make(chan struct{}, 1)}
 }
 
-func (p *pace) every() time.Duration { return time.Duration(p.interval.Load()) }
-
-func (p *pace) setInterval(d time.Duration) {
-	p.interval.Store(int64(d))
-	signal(p.changed)
-}
+func (p *pace) every() time.Duration { return p.interval }
 
 // demand asks for a snapshot that begins from now on, before the next one is due.
-func (p *pace) demand() { signal(p.demanded) }
-
-func signal(c chan struct{}) {
+func (p *pace) demand() {
 	select {
-	case c <- struct{}{}:
+	case p.demanded <- struct{}{}:
 	default:
 	}
 }
 
 // run makes snapshots until ctx is done: extra ones were demanded.
 func (p *pace) run(ctx context.Context, collect func(ctx context.Context, extra bool)) {
-	tick := time.NewTicker(p.every())
+	tick := time.NewTicker(p.interval)
 	defer tick.Stop()
 	var used time.Time // up to then, by those on demand
 	for extra := false; ; {
@@ -69,8 +58,6 @@ func (p *pace) run(ctx context.Context, collect func(ctx context.Context, extra 
 			select {
 			case <-ctx.Done():
 				return
-			case <-p.changed:
-				tick.Reset(p.every())
 			case <-p.demanded:
 				soon = time.After(time.Until(used.Add(-burst)))
 			case <-soon:

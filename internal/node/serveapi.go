@@ -48,7 +48,7 @@ func (d *ttmond) newAPI() *api.Server {
 		},
 		Dumps:     d.dumps,
 		Health:    d.health,
-		Reload:    d.reload,
+		Restart:   d.restart,
 		Interval:  d.collector.pace.every,
 		Demand:    d.collector.pace.demand,
 		Place:     d.collector.collector.Numbered,

@@ -20,81 +20,62 @@ import (
 	"github.com/ttmon/ttmon/internal/unixsock"
 )
 
-// Names of the descriptors that one ttmond hands to the next. Those of sockets
-// carry the path, so that a successor with another configuration makes its own.
-const (
-	nameStream   = "stream" // the pipe with what is known
-	nameLock     = "lock"
-	nameHandover = "handover"
-	nameClient   = "client"
-	nameAlloc    = "alloc" // in a socket unit: FileDescriptorName=alloc
-	nameAPI      = "api"
-)
-
-func withPath(name, path string) string { return name + ":" + path }
-
 // inherited are the sockets and the state of a daemon at startup: made by it, or
 // passed on by a predecessor or systemd.
 //
 // Everything that decides who serves is beside the API's socket, in a
 // directory where only root, or the user who started ttmond, may write: the
-// lock, and the socket on which a successor asks. The allocation socket is in
+// lock, and the socket on which a keeper is asked. The allocation socket is in
 // /tmp for old clients; a process that occupies it blocks only them.
 type inherited struct {
 	alloc, api int // listening sockets; -1 for none
 	lock       int
-	successors *net.UnixListener // where a successor asks
+	caller     int // who waits to be told that the restart has worked; -1 for none
 	// The socket is a socket unit's, who keeps it open without us.
 	allocActivated, apiActivated bool
 	clients                      []int
 	state                        handedState
 	ledger                       *ledger.Ledger
-	restored                     bool          // the ledger is a predecessor's
-	from                         *net.UnixConn // the predecessor, who waits for us to be ready
-	fromHello                    handover.Hello
+	restored                     bool          // the state is a predecessor's
+	from                         *net.UnixConn // a predecessor in another process, who waits for us to be ready
 	allocProblem                 error         // why the allocation socket is unavailable
 	watched                      []uprobe.File // the predecessor's watcher of allocators
 }
 
-// handoverPath is where a running daemon can be asked to hand over.
-func handoverPath(c Config) string { return c.API.Socket + ".handover" }
+// keeperPath is where a process that keeps connections is asked for them.
+func keeperPath(c Config) string { return c.API.Socket + ".handover" }
 
 // inherit opens or inherits everything a daemon starts with.
 func inherit(c Config, log *slog.Logger) (s *inherited, err error) {
-	s = &inherited{alloc: -1, api: -1, lock: -1, ledger: emptyLedger(c)}
-	files := handover.Inherited()
+	s = &inherited{alloc: -1, api: -1, lock: -1, caller: -1, ledger: emptyLedger(c)}
 	defer func() {
-		handover.Close(files)
 		if err != nil {
 			s.close()
 		}
 	}()
 	if c.keep {
-		return s, s.inheritAsKeeper(c)
+		conn, err := handover.Conn(keepFD)
+		if err == nil {
+			err = s.takeFrom(c, conn)
+		}
+		return s, err
 	}
+	files := handover.Inherited()
+	defer func() { handover.Close(files) }()
 	if err = makeDirs(c, log); err != nil {
 		return s, err
 	}
-	if err = s.acquireLock(c, log); err != nil {
-		return s, err
+	if err := s.restore(c, &files); err != nil {
+		// It was checked before. Connections are kept; what they had is not known.
+		log.Error("cannot read state of previous ttmond; starting without it", "err", err)
 	}
-	s.clients = append(s.clients, handover.Extract(&files, nameClient)...)
-	return s, s.listen(c, log, &files)
-}
-
-// inheritAsKeeper takes over from the daemon that started us to keep its connections.
-func (s *inherited) inheritAsKeeper(c Config) error {
-	conn, err := handover.Conn(keepFD)
-	if err != nil {
-		return err
+	s.assign(c, &files)
+	if s.lock < 0 {
+		if err = s.acquireLock(c); err != nil {
+			return s, err
+		}
 	}
-	if s.fromHello, err = handover.ReadHello(conn); err == nil {
-		err = s.receiveState(c, conn)
-	}
-	if err != nil {
-		conn.Close()
-	}
-	return err
+	return s, errors.Join(s.ledger.Reserve(), s.listen(c, log))
 }
 
 func emptyLedger(c Config) *ledger.Ledger {
@@ -113,70 +94,73 @@ func makeDirs(c Config, log *slog.Logger) error {
 	return nil
 }
 
-// lockTimeout is how long to wait for a lock whose holder does not answer: it may
+// lockTimeout is how long to wait for a lock whose holder serves no client: it may
 // have been killed and not be quite gone, or just have taken over itself.
 const lockTimeout = 3 * time.Second
 
-// acquireLock acquires the lock, or takes over from its holder: from a running daemon if
-// that was asked for, from a keeper always.
-func (s *inherited) acquireLock(c Config, log *slog.Logger) error {
+// errRunning is what can be done where another ttmond serves.
+var errRunning = errors.New("after an upgrade or a change of its configuration: ttmond --reload; to run this one instead, stop that one first, its clients stay connected")
+
+// acquireLock acquires the lock, or takes over from a keeper that holds it.
+func (s *inherited) acquireLock(c Config) error {
 	for end := time.Now().Add(lockTimeout); ; time.Sleep(10 * time.Millisecond) {
 		lock, err := unixsock.Lock(c.API.Socket)
 		if err == nil {
-			if s.lock = lock; c.takeover {
-				log.Warn("no running ttmond to take over; starting without its state", "socket", c.API.Socket)
-			}
+			s.lock = lock
 			return nil
 		}
 		if !errors.Is(err, unixsock.ErrLive) {
 			return err
 		}
-		again, takeErr := s.requestTakeover(c, err)
+		conn, dialErr := handover.Dial(keeperPath(c))
+		if dialErr == nil {
+			if dialErr = s.takeFrom(c, conn); dialErr == nil {
+				return nil
+			}
+		}
+		serving, connErr := unixsock.Peer(c.API.Socket)
 		switch {
-		case takeErr == nil:
-			return nil
-		case again && time.Now().Before(end):
-		case again && !c.takeover:
-			return err
-		default:
-			return takeErr
+		case connErr == nil && serving.Pid > 1: // not systemd's socket
+			return fmt.Errorf("%w; %w", err, errRunning)
+		case errors.Is(dialErr, fs.ErrPermission):
+			return dialErr
+		case !time.Now().Before(end):
+			return fmt.Errorf("%w; %w", err, errRunning)
 		}
 	}
 }
 
-// requestTakeover asks the daemon that holds the lock to hand over. again says that the
-// error may pass. locked is the error of the lock.
-func (s *inherited) requestTakeover(c Config, locked error) (again bool, err error) {
-	conn, hello, err := handover.Dial(handoverPath(c))
+// takeFrom takes over from a process, up to the point where it waits for our
+// confirmation.
+func (s *inherited) takeFrom(c Config, conn *net.UnixConn) (err error) {
+	files, err := handover.Receive(conn)
+	defer func() {
+		handover.Close(files)
+		if err != nil {
+			conn.Close() // it continues
+		}
+	}()
 	if err != nil {
-		again = !errors.Is(err, handover.ErrOtherUser) && !errors.Is(err, fs.ErrPermission)
-		return again, fmt.Errorf("taking over: %w", err)
+		return err
 	}
-	if !c.takeover && !hello.Keeper {
-		conn.Close()
-		return false, fmt.Errorf("%w; to replace it: ttmond --takeover", locked)
+	if err = s.restore(c, &files); err != nil {
+		return err
 	}
-	s.fromHello = hello
-	if err := s.receiveState(c, conn); err != nil {
-		conn.Close()
-		s.ledger, s.state = emptyLedger(c), handedState{}                              // half of it may have come
-		return hello.Keeper, fmt.Errorf("taking over from pid %d: %w", hello.PID, err) // a keeper may just have ended
+	if s.assign(c, &files); s.lock < 0 {
+		return fmt.Errorf("it gave no lock for %s", c.API.Socket)
 	}
-	return false, nil
+	s.from = conn
+	return nil
 }
 
 // listen makes the sockets that were not passed to us.
-func (s *inherited) listen(c Config, log *slog.Logger, files *[]handover.File) (err error) {
-	if fd := extractOne(files, nameAPI); fd >= 0 {
-		s.api, s.apiActivated = fd, true
-	} else if s.api < 0 {
+func (s *inherited) listen(c Config, log *slog.Logger) (err error) {
+	if s.api < 0 {
 		if s.api, err = listenAt(c.API.Socket, c.API.Mode, c.API.Group); err != nil {
 			return err
 		}
 	}
-	if fd := extractOne(files, nameAlloc); fd >= 0 {
-		s.alloc, s.allocActivated = fd, true
-	} else if s.alloc < 0 {
+	if s.alloc < 0 {
 		if s.alloc, s.allocProblem = listenAt(c.Alloc.Socket, c.Alloc.Mode, c.Alloc.Group); s.allocProblem != nil {
 			s.alloc = -1
 			log.Warn("cannot bind allocation socket; will retry", "err", s.allocProblem)
@@ -189,10 +173,7 @@ func (s *inherited) listen(c Config, log *slog.Logger, files *[]handover.File) (
 			}
 		}
 	}
-	if s.successors == nil {
-		s.successors, err = handover.Listen(handoverPath(c))
-	}
-	return err
+	return nil
 }
 
 func listenAt(path, mode, group string) (int, error) {
@@ -245,16 +226,13 @@ func extractOne(files *[]handover.File, name string) int {
 	return fds[0]
 }
 
-// close closes everything that is still ours. A predecessor resumes then.
+// close closes everything that is still ours. A predecessor in another process
+// resumes then.
 func (s *inherited) close() {
-	for _, fd := range append([]int{s.alloc, s.api, s.lock}, s.clients...) {
+	for _, fd := range append([]int{s.alloc, s.api, s.lock, s.caller}, s.clients...) {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
-	}
-	if s.successors != nil {
-		s.successors.SetUnlinkOnClose(false)
-		s.successors.Close()
 	}
 	if s.from != nil {
 		s.from.Close()

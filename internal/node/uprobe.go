@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -65,6 +62,9 @@ type watcher struct {
 func (d *ttmond) newWatcher() watcher {
 	w := watcher{log: d.log, off: !d.cfg.Uprobe.Enabled, failed: new(atomic.Pointer[error])}
 	if w.off {
+		for _, f := range d.inherited.watched { // a predecessor's: its probes go with them
+			unix.Close(f.FD)
+		}
 		return w
 	}
 	o := uprobe.Options{Log: d.log, Libraries: d.cfg.Uprobe.Libraries, Limit: d.cfg.Uprobe.Limit, Waits: d.cfg.Uprobe.Waits, Blocks: d.memory.blocks(d.cfg.Uprobe.MaxBlocks), Memory: filepath.Join(d.cfg.StateDir, "libraries.json")}
@@ -198,7 +198,7 @@ func (w *watcher) health() *api.Watch {
 // nameAccounts is the file of its accounts.
 const (
 	nameWatched  = "uprobe "
-	nameAccounts = "books" // as every predecessor calls it
+	nameAccounts = "accounts"
 )
 
 // exportedWatcher is the watcher, stopped, for a successor.
@@ -221,7 +221,7 @@ func (w *watcher) export() *exportedWatcher {
 		return nil
 	}
 	x := &exportedWatcher{done: done}
-	if x.accounts, err = memoryFile(accounts); err != nil {
+	if x.accounts, err = handover.MemoryFile("ttmond-accounts", accounts); err != nil {
 		w.log.Warn("cannot hand over allocator state", "err", err)
 		done(false)
 		return nil
@@ -241,32 +241,16 @@ func (x *exportedWatcher) end(taken bool) {
 	x.done(taken)
 }
 
-func memoryFile(b []byte) (fd int, err error) {
-	if fd, err = unix.MemfdCreate("ttmond-accounts", unix.MFD_CLOEXEC); err != nil {
-		return -1, fmt.Errorf("making a file for a successor: %w", err)
-	}
-	for at := 0; at < len(b) && err == nil; {
-		var n int
-		n, err = unix.Pwrite(fd, b[at:], int64(at))
-		at += n
-	}
-	if err != nil {
-		unix.Close(fd)
-		return -1, fmt.Errorf("writing a file for a successor: %w", err)
-	}
-	return fd, nil
-}
-
 // predecessorAccounts reads what a predecessor's watcher knew; nil: there was none.
 func (d *ttmond) predecessorAccounts() ([]byte, error) {
 	i := slices.IndexFunc(d.inherited.watched, func(f uprobe.File) bool { return f.Name == nameAccounts })
 	if i < 0 {
-		return d.inherited.state.Uprobe, nil
+		return nil, nil
 	}
-	f := os.NewFile(uintptr(d.inherited.watched[i].FD), nameAccounts)
-	defer f.Close()
+	fd := d.inherited.watched[i].FD
+	defer unix.Close(fd)
 	d.inherited.watched = slices.Delete(d.inherited.watched, i, i+1)
-	return io.ReadAll(io.NewSectionReader(f, 0, math.MaxInt64))
+	return handover.ReadMemory(fd)
 }
 
 // extractWatched extracts the watcher's descriptors from those of a predecessor.

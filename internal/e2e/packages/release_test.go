@@ -142,7 +142,7 @@ func TestRPM(t *testing.T) {
 		t.Errorf("configuration files: %s", got)
 	}
 	scripts := output(t, "rpm", "-qp", "--nosignature", "--scripts", path)
-	for _, want := range []string{"postinstall scriptlet", "preuninstall scriptlet", "postuninstall scriptlet", "try-restart ttmond.service"} {
+	for _, want := range []string{"postinstall scriptlet", "preuninstall scriptlet", "postuninstall scriptlet", "reload ttmond.service"} {
 		if !strings.Contains(scripts, want) {
 			t.Errorf("no %q among the scripts:\n%s", want, scripts)
 		}

@@ -117,11 +117,7 @@ func (h *composedHost) daemonStep(do verb) {
 		h.past = append(h.past, moment{since: time.Now()})
 		h.bootDaemon(h.d)
 	case takeover:
-		old := h.d.cmd
-		h.bootDaemon(h.d, "--takeover")
-		if err := old.Wait(); err != nil {
-			h.Errorf("the old ttmond: %v", err)
-		}
+		h.reloadDaemon(h.d)
 	}
 }
 

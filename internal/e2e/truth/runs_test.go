@@ -256,7 +256,7 @@ func (r *watchedRun) disturb() {
 	r.disturbed = time.Now()
 	switch r.what {
 	case ttmondAgain:
-		r.bootDaemon(r.d, "--takeover")
+		r.reloadDaemon(r.d)
 	case ttmondKilled:
 		_ = r.d.cmd.Process.Kill()
 		_ = r.d.cmd.Wait()
@@ -478,7 +478,7 @@ func comparedRuns(s *stage) {
 	})
 	verdict, _, _ := strings.Cut(got.out, "\n")
 	s.fact("the line is named", "true", fmt.Sprint(strings.Contains(verdict, ".py:")))
-	s.bootDaemon(r.d, "--takeover")
+	s.reloadDaemon(r.d)
 	s.fact("after a restart", "the same", map[bool]string{true: "the same", false: "not the same"}[s.run(filepath.Join(bin, "ttmon"), compare...).out == got.out])
 	other := s.asNobody(compare...).out
 	s.fact("to another user", "the figures, and no line", map[bool]string{true: "the figures, and no line", false: other}[strings.Contains(other, "192 MiB more DRAM at the peak") && !strings.Contains(other, ".py:")])

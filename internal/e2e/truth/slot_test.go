@@ -87,11 +87,7 @@ func sameNameTakeover(s *stage) {
 		return known && n > 0
 	})
 	s.device(s.daemonSnapshot(d), 0, truth, model.DRAM)
-	old := d.cmd
-	s.bootDaemon(d, "--takeover")
-	if err := old.Wait(); err != nil {
-		s.Errorf("the old ttmond: %v", err)
-	}
+	s.reloadDaemon(d)
 	snap := s.daemonSnapshot(d)
 	s.device(snap, 0, truth, model.DRAM)
 	s.process(snap, successor.PID, 0, truth, model.DRAM)

@@ -336,10 +336,20 @@ func (s *stage) daemonWith(flags ...string) *daemon {
 	return d
 }
 
-// bootDaemon starts a daemon, in the place of an older one with --takeover.
-func (s *stage) bootDaemon(d *daemon, more ...string) {
+// reloadDaemon has a daemon executed again, in its place.
+func (s *stage) reloadDaemon(d *daemon) {
 	s.Helper()
-	d.cmd = s.host.Command(context.Background(), filepath.Join(bin, "ttmond"), append(slices.Clone(d.args), more...)...)
+	cmd := s.host.Command(context.Background(), filepath.Join(bin, "ttmond"), append(slices.Clone(d.args), "--reload")...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		text, _ := os.ReadFile(d.log)
+		s.Fatalf("the reload of ttmond: %v: %s\n%s", err, out, text)
+	}
+}
+
+// bootDaemon starts a daemon.
+func (s *stage) bootDaemon(d *daemon) {
+	s.Helper()
+	d.cmd = s.host.Command(context.Background(), filepath.Join(bin, "ttmond"), d.args...)
 	log, err := os.OpenFile(d.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		s.Fatal(err)

@@ -23,7 +23,7 @@ func (e *examiner) daemon() {
 	case len(d.Warnings) > 0:
 		e.addHost(Daemon, Warning, "ttmond_warning", joined(d.Warnings), "ttmon daemon status")
 	case d.Version != e.Version && e.Version != "":
-		e.addHost(Daemon, Hint, "ttmond_version", fmt.Sprintf("ttmond is %s, this ttmon is %s", words.Escape(d.Version), words.Escape(e.Version)), "systemctl restart ttmond")
+		e.addHost(Daemon, Hint, "ttmond_version", fmt.Sprintf("ttmond is %s, this ttmon is %s", words.Escape(d.Version), words.Escape(e.Version)), "ttmon daemon reload")
 	default:
 		e.addHost(Daemon, OK, "ttmond", "ttmond "+words.Escape(d.Version)+" responds at "+words.Escape(d.Path), "")
 	}

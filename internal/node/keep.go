@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -15,14 +16,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/handover"
-	"github.com/ttmon/ttmon/internal/version"
 )
 
 // A stop closes no connection: an old client would die of it at its next report. A
-// process of ours stays behind and holds them: the keeper. It gets everything as a
-// successor does, on a descriptor that it inherits, and its configuration with it:
-// there is no file that could be wrong, missing or in the way. If no keeper can be
-// started, we hold them ourselves.
+// process of ours stays behind and serves them: the keeper. It gets everything as a
+// successor does, and its configuration with it: there is no file that could be
+// wrong, missing or in the way. If no keeper can be started, we keep them ourselves.
+//
+// That systemd could keep the connections is not enough: no process would read them,
+// and a client whose reports fill its socket waits.
 
 // keeperTries is how often a keeper is started: on a busy machine one may not
 // be there as soon as clients can be made to wait.
@@ -45,7 +47,7 @@ func (d *ttmond) shutDown(ctx context.Context) error {
 	switch {
 	case clients == 0:
 		return nil
-	case !d.keeper.Load():
+	case !d.cfg.Alloc.Keeper:
 		d.log.Warn("closing client connections; old clients may exit at their next report", "connections", clients)
 		return nil
 	}
@@ -65,9 +67,7 @@ func (d *ttmond) shutDown(ctx context.Context) error {
 	}
 	d.log.Error("cannot start a process to hold connections; staying until they close",
 		"connections", clients, "err", err)
-	d.keeping.Store(true)
-	d.waitForClients(ctx)
-	return nil
+	return d.keep(ctx)
 }
 
 // unlink removes the sockets that are ours, so that new clients see that no daemon
@@ -110,15 +110,32 @@ func (d *ttmond) startKeeper(ctx context.Context) (pid int, err error) {
 		_ = cmd.Wait() // its end closes the connection
 	}()
 	pid = cmd.Process.Pid
-	err = handover.SendHello(conn, handover.Hello{Version: version.Version, Keeper: true})
-	if err == nil {
-		err = d.succeed(ctx, conn, true)
-	}
-	if err != nil {
+	if err = d.handOver(ctx, conn, false); err != nil {
 		_ = cmd.Process.Kill()
 		<-ended
 	}
 	return pid, err
+}
+
+// handOver hands everything but the API to the process at the other end. The socket
+// on which clients connect has no name any more; last: no process serves it after
+// this, so who is about to connect is accepted.
+func (d *ttmond) handOver(ctx context.Context, conn *net.UnixConn, last bool) error {
+	learned := d.learned()
+	return d.whileStopped(ctx, true, func(paused time.Time) error {
+		if last {
+			d.server.AcceptAll()
+		}
+		s, err := d.save(paused, learned, nil)
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		if !last && !d.inherited.allocActivated {
+			s.add(withPath(nameAlloc, d.cfg.Alloc.Socket), d.server.Listener())
+		}
+		return handover.Send(conn, s.files)
+	})
 }
 
 // keeperCommand is how a keeper is started: by the very file that we run,
@@ -160,15 +177,68 @@ func KeeperConfig() (c Config, err error) {
 	return c, nil
 }
 
-// waitForClients returns when no client is connected, or a successor has taken over.
-func (d *ttmond) waitForClients(ctx context.Context) {
-	for n := 0; d.server.Stats().Connections > 0 && ctx.Err() == nil; n++ {
+// keep returns when no client is connected, or when the next ttmond, which asks for
+// the connections, has them.
+func (d *ttmond) keep(ctx context.Context) error {
+	l, err := handover.Listen(keeperPath(d.cfg))
+	if err != nil {
+		d.log.Error("cannot listen for next ttmond; it will not get the connections", "err", err)
+		return d.waitForClients(ctx, nil)
+	}
+	taken := make(chan struct{})
+	go d.answerNext(ctx, l, taken)
+	defer l.Close()
+	err = d.waitForClients(ctx, taken)
+	if err == nil {
+		_ = os.Remove(keeperPath(d.cfg)) // the lock is still ours
+	}
+	return err
+}
+
+// waitForClients returns when no client is connected.
+func (d *ttmond) waitForClients(ctx context.Context, taken <-chan struct{}) error {
+	for n := 0; d.server.Stats().Connections > 0; n++ {
 		if n%50 == 0 {
 			_ = handover.Notify("EXTEND_TIMEOUT_USEC=60000000")
 		}
 		select {
+		case <-taken:
+			return errHandedOver
 		case <-ctx.Done():
+			return nil
 		case <-time.After(200 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// acceptRetry is how long the next try waits when there was no descriptor or memory
+// for a connection.
+const acceptRetry = 50 * time.Millisecond
+
+// answerNext hands over to the first process that asks and can take over. That one of
+// them cannot be accepted is no reason to exit: all clients would lose their
+// connection.
+func (d *ttmond) answerNext(ctx context.Context, l *net.UnixListener, taken chan<- struct{}) {
+	for ctx.Err() == nil {
+		conn, err := l.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			d.log.Warn("cannot accept successor; will retry", "err", err)
+			time.Sleep(acceptRetry)
+			continue
+		}
+		err = d.handOver(ctx, conn, true)
+		conn.Close()
+		switch {
+		case err == nil:
+			d.log.Info("handed over to new ttmond")
+			close(taken)
+			return
+		case ctx.Err() == nil:
+			d.log.Warn("takeover failed; continuing", "err", err)
 		}
 	}
 }
