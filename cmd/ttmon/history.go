@@ -15,6 +15,7 @@ import (
 	"github.com/ttmon/ttmon/internal/history/changed"
 	"github.com/ttmon/ttmon/internal/history/plot"
 	"github.com/ttmon/ttmon/internal/host"
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/when"
@@ -95,7 +96,7 @@ func (h *historyCmd) run(args []string) error {
 	}
 	var questions []plot.Question
 	for _, arg := range plot.Names(args) {
-		q, err := plot.ParseMetric(arg, snap, len(sel) > 0)
+		q, err := plot.ParseMetric(arg, metric.Window(time.Since(start), h.step, 0), snap, len(sel) > 0)
 		if err != nil {
 			return err
 		}

@@ -34,9 +34,8 @@ type rangeQuery struct {
 	device     string // bus id; empty: all
 	start, end time.Time
 	step       time.Duration
-	most       bool // the most of each step, instead of the value at its end
-	recent     bool // samples are as close together as they were taken
-	apart      time.Duration
+	most       bool          // the most of each step, instead of the value at its end
+	age, apart time.Duration // since the start, and between two samples now
 }
 
 // rangeSeries is a line on the common times of an answer.
@@ -112,7 +111,7 @@ func (s pastCalls) rangeOfMetric(ctx context.Context, m metric.Column[*model.Dev
 	if q.device != "" {
 		only = []string{metric.Matcher("pci", q.device)}
 	}
-	expr, per, _ := m.Query(q.window(), only...)
+	expr, per, _ := m.Query(metric.Window(q.age, q.step, q.apart), only...)
 	if m.Per != 0 {
 		per *= m.Per
 	}
@@ -181,16 +180,6 @@ func (q *rangeQuery) spread(l Series, per float64, n int) []*float64 {
 	return out
 }
 
-// window is over what time a rate is made: a few samples, which are as far apart
-// as they are taken in the last hour and 15 seconds before.
-func (q *rangeQuery) window() string {
-	least := time.Minute
-	if q.recent {
-		least = 10 * time.Second
-	}
-	return strconv.Itoa(int(max(least, q.step, 4*q.apart).Seconds())) + "s"
-}
-
 func parseRange(r *http.Request, now time.Time) (q rangeQuery, err error) {
 	v := r.URL.Query()
 	if q.metrics, err = parseMetrics(v.Get("metric")); err != nil {
@@ -216,7 +205,7 @@ func parseRange(r *http.Request, now time.Time) (q rangeQuery, err error) {
 	if q.end.Sub(q.start)/q.step > maxRangePoints {
 		return q, fmt.Errorf("step: it would make more than %d points: ask for a longer one", maxRangePoints)
 	}
-	q.recent = now.Sub(q.start) < time.Hour+time.Minute
+	q.age = now.Sub(q.start)
 	// Whole steps, so that the same points are asked for again.
 	q.start, q.end = q.start.Truncate(q.step), q.end.Truncate(q.step)
 	if q.most {

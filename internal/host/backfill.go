@@ -8,6 +8,7 @@ import (
 	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/history"
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/view/tui/gauge"
@@ -42,7 +43,7 @@ func (h *Host) Backfill(first []string) *history.Store {
 	rows := make([]row, int(backfillSpan/backfillStep)+1)
 	start, found := end.Add(-backfillSpan), false
 	for _, g := range inOrder(gauge.New(), first) {
-		expr, per, ok := g.Query("1m")
+		expr, per, ok := g.Query(metric.Window(backfillSpan, backfillStep, 0))
 		if !ok {
 			continue
 		}

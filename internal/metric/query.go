@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Query is the PromQL for a field of devices over time, and by how much its
@@ -40,6 +41,17 @@ func (f *Field[S]) Query(window string, selector ...string) (expr string, per fl
 		expr = "(rate(" + expr + "[" + window + "]) and " + expr + " and " + expr + " offset " + window + ")"
 	}
 	return expr, factor, true
+}
+
+// Window is over what time a rate is made for a question that begins so long ago: a few
+// samples, which are as far apart as they are taken in the last hour (0: every second),
+// and 15 seconds before.
+func Window(age, step, apart time.Duration) string {
+	least := time.Minute
+	if age < time.Hour+time.Minute {
+		least = 10 * time.Second
+	}
+	return strconv.Itoa(int(max(least, step, 4*apart).Seconds())) + "s"
 }
 
 // QueryBound is the PromQL for how the field's figures are to be read: 0 exact,

@@ -38,7 +38,6 @@ type Question struct {
 	Bound       string // what to ask for its bounds; "": it is never doubtful
 	Divide      float64
 	Decimals    int
-	Rate        bool
 }
 
 // Series is a line in JSON and CSV.
@@ -173,7 +172,7 @@ func (p *Range) lines(ctx context.Context, q Question, first time.Time, step tim
 		{"max_over_time", func(l *text.Line) []float64 { return l.Max }},
 		{"avg_over_time", func(l *text.Line) []float64 { return l.Avg }},
 	} {
-		list, err := p.query(ctx, ofParts(part.function, q, step), first, p.End, step)
+		list, err := p.query(ctx, ofParts(part.function, q, step, n), first, p.End, step)
 		if err != nil {
 			return nil, err
 		}
@@ -215,24 +214,29 @@ func isSelector(expr string) bool {
 	return plain && (labels == "" || strings.IndexByte(labels, '}') == len(labels)-1)
 }
 
-// overTime is the values of a metric in one part of the time.
-func overTime(q Question, step time.Duration) string {
-	window := strconv.FormatInt(max(step.Milliseconds(), 1), 10) + "ms"
-	if q.Rate || !isSelector(q.Expr) {
-		return "(" + q.Expr + ")[" + window + ":" + window + "]"
+// maxComputed is how many values of a question that is computed are asked for in all
+// parts together, and inPart in one of them.
+const (
+	maxComputed = 800
+	inPart      = 20
+)
+
+// overTime is the values of a metric in one of n parts of the time. Those that are
+// computed are at whole multiples of the time between them.
+func overTime(q Question, step time.Duration, n int) string {
+	ms := func(d time.Duration) string { return strconv.FormatInt(max(d.Milliseconds(), 1), 10) + "ms" }
+	if isSelector(q.Expr) {
+		return q.Expr + "[" + ms(step) + "]"
 	}
-	return q.Expr + "[" + window + "]"
+	apart := max(step/time.Duration(min(max(maxComputed/n, 1), inPart)), min(step, time.Second))
+	return "(" + q.Expr + ")[" + ms(step) + ":" + ms(apart) + "]"
 }
 
-// ofParts asks for a function of each part of the time. A part without a sample
-// of its own has the value that holds in it: samples may be further apart than
-// parts are long.
-func ofParts(function string, q Question, step time.Duration) string {
-	expr := function + "(" + overTime(q, step) + ")"
-	if q.Rate || !isSelector(q.Expr) {
-		return expr // evaluated for each part
-	}
-	return expr + " or " + q.Expr
+// ofParts asks for a function of each of n parts of the time. A part without a value
+// of its own has the one that holds in it: samples may be further apart than parts
+// are long, and what is computed may be known at the end of the part only.
+func ofParts(function string, q Question, step time.Duration, n int) string {
+	return function + "(" + overTime(q, step, n) + ") or (" + q.Expr + ")"
 }
 
 // bounds says how the figures of lines are to be read: those of the whole time
@@ -312,9 +316,9 @@ func Names(args []string) (list []string) {
 	return list
 }
 
-// ParseMetric is the question about a METRIC: the name of a field, or PromQL. With chosen, it
-// is about the devices of the snapshot alone.
-func ParseMetric(arg string, snap *model.Snapshot, chosen bool) (Question, error) {
+// ParseMetric is the question about a METRIC: the name of a field, or PromQL. Rates are
+// made over a window. With chosen, it is about the devices of the snapshot alone.
+func ParseMetric(arg, window string, snap *model.Snapshot, chosen bool) (Question, error) {
 	if isPromQL(arg) {
 		return Question{Title: arg, Expr: arg, Divide: 1, Decimals: 2}, nil
 	}
@@ -331,11 +335,11 @@ func ParseMetric(arg string, snap *model.Snapshot, chosen bool) (Question, error
 		}
 		only = []string{metric.Matcher("pci", buses...)}
 	}
-	expr, per, ok := col.Query("1m", only...)
+	expr, per, ok := col.Query(window, only...)
 	if !ok {
 		return Question{}, exit.Usage("%s has no history: it is not a number, or has no series (docs/fields.md)", arg)
 	}
-	q := Question{Title: arg, Unit: col.Unit, Expr: expr, Divide: per, Decimals: col.Decimals, Rate: col.Rate}
+	q := Question{Title: arg, Unit: col.Unit, Expr: expr, Divide: per, Decimals: col.Decimals}
 	q.Bound, _ = col.QueryBound(only...)
 	if col.Per != 0 {
 		q.Divide *= col.Per

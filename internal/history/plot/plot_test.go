@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 func TestOverTime(t *testing.T) {
@@ -14,24 +16,43 @@ func TestOverTime(t *testing.T) {
 	}{
 		{Question{Expr: "tenstorrent_core_power_watts"}, "tenstorrent_core_power_watts[2000ms]"},
 		{Question{Expr: `tenstorrent_clock_hertz{clock="ai"}`}, `tenstorrent_clock_hertz{clock="ai"}[2000ms]`},
-		{Question{Expr: "tenstorrent_core_power_watts*2"}, "(tenstorrent_core_power_watts*2)[2000ms:2000ms]"},
-		{Question{Expr: `a{b="c"}/d{e="f"}`}, `(a{b="c"}/d{e="f"})[2000ms:2000ms]`},
-		{Question{Expr: "sum(tenstorrent_core_power_watts)"}, "(sum(tenstorrent_core_power_watts))[2000ms:2000ms]"},
-		{Question{Expr: "rate(x[1m])", Rate: true}, "(rate(x[1m]))[2000ms:2000ms]"},
+		{Question{Expr: "tenstorrent_core_power_watts*2"}, "(tenstorrent_core_power_watts*2)[2000ms:1000ms]"},
+		{Question{Expr: `a{b="c"}/d{e="f"}`}, `(a{b="c"}/d{e="f"})[2000ms:1000ms]`},
+		{Question{Expr: "sum(tenstorrent_core_power_watts)"}, "(sum(tenstorrent_core_power_watts))[2000ms:1000ms]"},
+		{Question{Expr: "rate(x[1m])"}, "(rate(x[1m]))[2000ms:1000ms]"},
 	} {
 		t.Run(c.q.Expr, func(t *testing.T) {
-			if got := overTime(c.q, 2*time.Second); got != c.want {
+			if got := overTime(c.q, 2*time.Second, 38); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
 		})
 	}
 }
 
-// A part that is shorter than samples are apart has the value that holds in it.
+// A part that is shorter than samples are apart has the value that holds in it, and so
+// has one in which nothing could be computed before its end. Of many parts less is
+// computed in each.
 func TestOfParts(t *testing.T) {
-	got := ofParts("max_over_time", Question{Expr: `a{b="c"}`}, time.Second)
-	if want := `max_over_time(a{b="c"}[1000ms]) or a{b="c"}`; got != want {
-		t.Errorf("%s, want %s", got, want)
+	for want, got := range map[string]string{
+		`max_over_time(a{b="c"}[1000ms]) or (a{b="c"})`:                 ofParts("max_over_time", Question{Expr: `a{b="c"}`}, time.Second, 38),
+		"max_over_time((rate(x[1m]))[94000ms:4700ms]) or (rate(x[1m]))": ofParts("max_over_time", Question{Expr: "rate(x[1m])"}, 94*time.Second, 38),
+		"max_over_time((rate(x[1m]))[9000ms:4500ms]) or (rate(x[1m]))":  ofParts("max_over_time", Question{Expr: "rate(x[1m])"}, 9*time.Second, 400),
+		"max_over_time((rate(x[1m]))[500ms:500ms]) or (rate(x[1m]))":    ofParts("max_over_time", Question{Expr: "rate(x[1m])"}, time.Second/2, 38),
+	} {
+		t.Run(want, func(t *testing.T) {
+			if got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		})
+	}
+}
+
+// A figure of snapshots is taken as it was kept, also one that needs two of them: what
+// is computed begins at a whole multiple of the length of a part.
+func TestBusyIsKept(t *testing.T) {
+	q, err := ParseMetric("busy", "10s", &model.Snapshot{}, false)
+	if got := overTime(q, 94*time.Second, 38); err != nil || !strings.HasSuffix(got, "[94000ms]") {
+		t.Errorf("%s, %v", got, err)
 	}
 }
 
