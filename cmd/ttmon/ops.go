@@ -10,6 +10,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/host"
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/repeat"
 	"github.com/ttmon/ttmon/internal/selection"
@@ -27,7 +28,7 @@ type opsCmd struct {
 	count int
 	once  bool
 	json  bool
-	which text.Ops
+	which metric.OpChoice
 }
 
 func newOps(a *app) *cobra.Command {
@@ -53,7 +54,7 @@ output is no terminal, and with --once, --count or --json, it prints.`,
 	f.StringArrayVarP(&o.ids, "id", "i", nil, "only these `DEVICES`: index, bus id, serial number or ASIC id, separated by commas")
 	f.IntVarP(&o.which.PID, "pid", "p", 0, "only the process `PID`")
 	f.StringVar(&o.which.Filter, "filter", "", "only operations with `TEXT` in their name")
-	f.StringVar(&o.which.Sort, "sort", text.OpsOrders()[0], "sort by `COLUMN`: "+strings.Join(text.OpsOrders(), ", "))
+	f.StringVar(&o.which.Sort, "sort", metric.OpOrders()[0], "sort by `COLUMN`: "+strings.Join(metric.OpOrders(), ", "))
 	f.IntVarP(&o.which.Most, "lines", "n", 0, "at most `N` operations")
 	f.Float64VarP(&o.delay, "delay", "d", 1, "`SECONDS` between two samples")
 	f.IntVarP(&o.count, "count", "c", 0, "print `N` samples, then stop")
@@ -70,8 +71,8 @@ func (o *opsCmd) run() error {
 		return exit.Usage("--delay=%v: too short, at least 0.1 s", o.delay)
 	case o.which.PID < 0:
 		return exit.Usage("--pid=%d: must not be negative", o.which.PID)
-	case !slices.Contains(text.OpsOrders(), o.which.Sort):
-		return exit.Usage("--sort=%s: one of %s", o.which.Sort, strings.Join(text.OpsOrders(), ", "))
+	case !slices.Contains(metric.OpOrders(), o.which.Sort):
+		return exit.Usage("--sort=%s: one of %s", o.which.Sort, strings.Join(metric.OpOrders(), ", "))
 	}
 	chosen, err := selection.Parse(o.ids)
 	if err != nil {

@@ -306,7 +306,7 @@ func TestDeniedFile(t *testing.T) {
 // On a terminal ttmon ops is a screen; with --count it prints, there too.
 func TestOpsOnTerminal(t *testing.T) {
 	tt := onTerminal(t, 80, 24, nil, "--root", "four", "ops")
-	tt.until("footer", func(s string) bool { return strings.Contains(s, "Freeze") && strings.Contains(s, "SHARE") })
+	tt.until("footer", func(s string) bool { return strings.Contains(s, "Freeze") && strings.Contains(s, "Share") })
 	if _, err := tt.pty.Write([]byte(" ")); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/pagejson"
+	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -51,7 +52,7 @@ func (s *Server) words(w http.ResponseWriter, _ *http.Request) {
 	}
 	answer(w, http.StatusOK, map[string]any{
 		"schema": "ttmon.words/1", "nothing": words.Nothing, "missing": missing, "marks": marks, "tracking": tracking, "sources": sources,
-		"fields": fieldWords(), "processes": pagejson.Columns(), "pools": pools, "cb_means": cb, "buffers_only": words.BuffersOnly, "no_line": words.NoLine, "simulated": words.Simulated,
+		"fields": fieldWords(), "processes": pagejson.Columns(), "operations": sheet.Columns(metric.Operations()), "pools": pools, "cb_means": cb, "buffers_only": words.BuffersOnly, "no_line": words.NoLine, "simulated": words.Simulated,
 	})
 }
 
@@ -97,7 +98,11 @@ func (s *Server) facts(w http.ResponseWriter, r *http.Request) {
 // mesh answers with the Ethernet links of the chips.
 func (s *Server) mesh(w http.ResponseWriter, r *http.Request) {
 	if snap := s.asked(w, r); snap != nil {
-		answer(w, http.StatusOK, pagejson.MeshOf(snap))
+		described := &model.Topology{}
+		if s.opt.Topology != nil && r.URL.Query().Get("at") == "" {
+			described = s.topologies.get(s.opt.Topology, snap)
+		}
+		answer(w, http.StatusOK, pagejson.MeshOf(snap, described))
 	}
 }
 

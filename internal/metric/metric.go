@@ -99,6 +99,7 @@ type Value struct {
 	Status  model.Status
 	Nominal bool
 	Bound   model.Bound // of memory figures
+	Level   model.Level // how much it matters, where the field itself says so
 	Why     string
 	None    bool    // there is none, and none is expected: "–" and not "N/A"
 	Num     float64 // of gauges and counters; 1 or 0 of bools

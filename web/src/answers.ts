@@ -98,6 +98,22 @@ export interface SaidProcess {
   uses: SaidUse[];
 }
 
+export interface Fact {
+  text: string;
+  n: number | null;
+  level?: Level;
+  gone?: boolean;
+  why?: string;
+  note?: string;
+  time?: string | null;
+}
+
+export interface Operation {
+  pid: number;
+  device: number | null;
+  cells: Fact[];
+}
+
 export interface Said {
   time: string;
   troubles: Trouble[];
@@ -107,6 +123,7 @@ export interface Said {
   totals: Totals;
   devices: SaidDevice[];
   processes: SaidProcess[];
+  operations: Operation[];
 }
 
 export interface Column {
@@ -173,16 +190,7 @@ export interface Mesh {
   links: MeshLink[];
   cut_off: MeshEnd[];
   lost: string;
-}
-
-export interface Fact {
-  text: string;
-  n: number | null;
-  level?: Level;
-  gone?: boolean;
-  why?: string;
-  note?: string;
-  time?: string | null;
+  table: SheetTable;
 }
 
 export interface Pair {

@@ -44,7 +44,7 @@ export function DevicePage(p: { s: State; name: string }) {
           <Ask s={p.s} device={d.index} />
         </Panel>
       </div>
-      <Operations processes={snap.processes} device={d.index} />
+      <Operations said={p.s.said!} device={d.index} />
       <Charts s={p.s} d={d} facts={facts} />
       <AllFacts facts={facts} />
     </>

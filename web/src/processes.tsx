@@ -47,7 +47,7 @@ export function ProcessPage(p: { s: State; name: string }) {
         {said && <span class="command">{told(said, "command")}</span>}
       </div>
       {proc && said ? <Identity p={proc} s={said} state={p.s} /> : <Empty>Process {p.name} uses no device at this moment.</Empty>}
-      {proc && <Operations processes={[proc]} />}
+      {proc && <Operations said={p.s.said!} pid={proc.pid} />}
       {proc && <Gaps process={proc} />}
       <Panel title="Memory over time" tools={<RangeChoice range={range} />}>
         <Past pid={Number(p.name)} ticks={proc?.start_ticks ?? 0} buses={busesOf(p.s, proc)} range={range} now={proc && said ? present(snap.time, proc, said) : null} />

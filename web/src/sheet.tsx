@@ -1,11 +1,12 @@
 // Sheets: what the server has to show about one thing, part by part (internal/view/sheet).
 // Each part has one component, whatever the thing is.
 
+import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { bytes, moment, noLine } from "./figures";
 import { fillOf } from "./holders";
-import { Panel, Reasons, useWidth } from "./parts";
-import type { Fact, Pair, Sheet, SheetMap, SheetPart, SheetTable } from "./answers";
+import { health, Panel, Reasons, useWidth } from "./parts";
+import type { Fact, Pair, Sheet, SheetMap, SheetPart, SheetRow, SheetTable } from "./answers";
 
 /** How it is, and all parts; those without a title stand together in a panel. */
 export function Parts(p: { of: Sheet }) {
@@ -56,7 +57,7 @@ export function Facts(p: { list: Pair[] }) {
     <dl class="asked">
       {p.list.flatMap(({ name, value: v }) => [
         <dt key={name}>{name}</dt>,
-        <dd key={name + "="} class={v.gone ? "gone" : v.level} title={v.note}>
+        <dd key={name + "="} class={v.gone ? "gone" : v.level && health(v.level)} title={v.note}>
           {said(v)}
         </dd>,
       ])}
@@ -64,12 +65,15 @@ export function Facts(p: { list: Pair[] }) {
   );
 }
 
-export function Table(p: { of: SheetTable; label?: string }) {
+/** What stands in a cell instead of its text, by the name of its column. */
+export type Instead = Record<string, (row: SheetRow, at: number) => ComponentChildren>;
+
+export function Table(p: { of: SheetTable; label?: string; class?: string; instead?: Instead }) {
   const { columns, rows, more } = p.of;
   const most = columns.map((_, i) => Math.max(...rows.map((r) => r.cells[i]?.n ?? 0), 1));
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={p.label ?? "table"}>
-      <table class="holders">
+      <table class={p.class ?? "holders"}>
         <thead>
           <tr>
             {columns.map((c) => (
@@ -92,8 +96,9 @@ export function Table(p: { of: SheetTable; label?: string }) {
                     </td>
                   );
                 return (
-                  <td key={c.name} class={(c.right ? "num " : "") + (v.gone ? "muted" : (v.level ?? ""))} title={v.note ?? v.why}>
-                    {i === 0 && r.color ? <i class="swatch" style={{ background: fillOf(r.color) }} aria-hidden="true" /> : null} {said(v)}
+                  <td key={c.name} class={(c.right ? "num " : "") + (v.gone ? "muted" : v.level ? health(v.level) : "")} title={v.note ?? v.why}>
+                    {i === 0 && r.color ? <i class="swatch" style={{ background: fillOf(r.color) }} aria-hidden="true" /> : null}
+                    {p.instead?.[c.name]?.(r, n) ?? said(v)}
                   </td>
                 );
               })}

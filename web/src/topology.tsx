@@ -44,7 +44,7 @@ export function TopologyPage(p: { s: State }) {
             : problem || "…"}
         </p>
       </Panel>
-      <LinkTable top={p.s.at ? null : top} mesh={mesh} />
+      <LinkTable mesh={mesh} />
       {top && top.pairs.length > 0 && top.pairs.length < 600 && <Matrix s={p.s} top={top} />}
     </>
   );

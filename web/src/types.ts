@@ -1,7 +1,7 @@
 // A snapshot, ttmon.snapshot/1, as far as the page reads it: docs/snapshot.schema.json
 // describes all of it. Other answers are in answers.ts.
 
-import type { Bound, Cell, Column, Figure, SaidProcess } from "./answers";
+import type { Bound, Cell, Column, SheetColumn, Figure, SaidProcess } from "./answers";
 
 export type Pools = Record<string, Figure>;
 
@@ -152,6 +152,7 @@ export const told = (p: SaidProcess | undefined, column: string): string => p?.v
 export interface Words {
   fields: Record<string, { head?: string; title: string }>;
   processes: Column[];
+  operations: SheetColumn[];
   nothing: string;
   no_line: string;
   marks: Record<Bound, string>;

@@ -68,6 +68,7 @@ type Table struct {
 	Rows    []Row
 	Indent  int  // blanks before each line
 	Fixed   bool // columns do not grow with their cells: for screens, where they keep their places
+	Close   bool // one blank between columns instead of two: for screens
 	Ruled   bool // text draws a rule between heads and rows
 }
 
@@ -196,7 +197,7 @@ func (t *Table) gap(i int, widths []int) int {
 	if !slices.ContainsFunc(widths[:i], func(w int) bool { return w >= 0 }) {
 		return 0
 	}
-	if t.Columns[i].Tight && i > 0 && widths[i-1] >= 0 {
+	if t.Close || t.Columns[i].Tight && i > 0 && widths[i-1] >= 0 {
 		return 1
 	}
 	return 2

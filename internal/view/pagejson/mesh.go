@@ -1,11 +1,16 @@
 package pagejson
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/mesh"
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -20,6 +25,9 @@ type Mesh struct {
 	Links    []Link `json:"links"`
 	CutOff   []End  `json:"cut_off"` // chips that cannot be reached any more
 	Lost     string `json:"lost"`    // the same as a sentence; empty: there are none
+	// Table has a row for each link, those that UMD found between chips that are not
+	// read among them, the worst first.
+	Table *sheet.Table `json:"table" ts:"SheetTable"`
 }
 
 // Link is all that joins two chips.
@@ -73,10 +81,28 @@ type End struct {
 	Chip   string `json:"chip"`
 }
 
-// MeshOf says the mesh of a snapshot.
-func MeshOf(s *model.Snapshot) *Mesh {
+// linkTable has a row for each link: those that are down before all others, then those
+// that have trained again.
+func linkTable(s *model.Snapshot, t *model.Topology) *sheet.Table {
+	all := mesh.AllLinks(s, t)
+	links := make([]*mesh.Link, len(all))
+	for i := range all {
+		links[i] = &all[i]
+	}
+	bad := func(l *mesh.Link) uint64 {
+		if l.Up.Known() && !l.Up.V {
+			return math.MaxUint64
+		}
+		return uint64(l.Retrains.V)
+	}
+	slices.SortStableFunc(links, func(a, b *mesh.Link) int { return cmp.Compare(bad(b), bad(a)) })
+	return sheet.TableOf(metric.MeshLinks(), s, links)
+}
+
+// MeshOf says the mesh of a snapshot, and of what UMD has described.
+func MeshOf(s *model.Snapshot, t *model.Topology) *Mesh {
 	m := mesh.Of(s)
-	out := &Mesh{Schema: "ttmon.mesh/1", Level: model.Fine.String(), Links: []Link{}, CutOff: []End{}, Lost: words.CutOff(m)}
+	out := &Mesh{Schema: "ttmon.mesh/1", Level: model.Fine.String(), Links: []Link{}, CutOff: []End{}, Lost: words.CutOff(m), Table: linkTable(s, t)}
 	worst := model.Fine
 	for i := range m.Edges {
 		e := &m.Edges[i]

@@ -14,6 +14,7 @@ import (
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -29,6 +30,35 @@ type Snapshot struct {
 	Totals    Totals    `json:"totals"`
 	Devices   []Device  `json:"devices"`
 	Processes []Process `json:"processes"`
+	// Operations are what takes most of each chip, by their shares.
+	Operations []Operation `json:"operations"`
+}
+
+// Operation is an operation of a process on a chip.
+type Operation struct {
+	PID    int           `json:"pid"`
+	Device *int          `json:"device"` // null: a chip of no device of this host
+	Cells  []sheet.Value `json:"cells"`  // in the columns of /v1/words
+}
+
+// maxOperations is how many of a process on one chip are said: no table of the page has
+// more.
+const maxOperations = 12
+
+func operations(s *model.Snapshot) []Operation {
+	list := []Operation{}
+	said := map[*model.ChipWork]int{}
+	for _, o := range (metric.OpChoice{}).Rows(s) {
+		if said[o.Chip]++; said[o.Chip] > maxOperations {
+			continue
+		}
+		x := Operation{PID: o.Process.PID, Cells: sheet.Cells(metric.Operations(), s, o)}
+		if o.Chip.Device != model.NoDevice {
+			x.Device = &o.Chip.Device
+		}
+		list = append(list, x)
+	}
+	return list
 }
 
 // Notice is a sentence, the worst first.
@@ -151,7 +181,7 @@ func Of(s *model.Snapshot) *Snapshot {
 	a := assess.Of(s)
 	out := &Snapshot{
 		Schema: "ttmon.said/2", Time: s.Time.UTC(), Troubles: []Trouble{}, Notes: notices(words.Notes(s)), Notices: notices(words.Notices(s)),
-		Totals: totals(s, a), Devices: []Device{}, Processes: []Process{},
+		Totals: totals(s, a), Devices: []Device{}, Processes: []Process{}, Operations: operations(s),
 	}
 	troubles := words.Troubles(s)
 	for i := range troubles {

@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/golden"
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/lines"
+	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/wire/sample"
 )
@@ -50,20 +52,20 @@ func TestOps(t *testing.T) {
 	var b strings.Builder
 	for _, c := range []struct {
 		name  string
-		which text.Ops
+		which metric.OpChoice
 		width int
 	}{
-		{"all", text.Ops{Sort: "share"}, 100},
-		{"80 columns", text.Ops{Sort: "share"}, 80},
-		{"the slowest", text.Ops{Sort: "mean", Most: 2}, 100},
-		{"one name", text.Ops{Filter: "MATMUL"}, 100},
-		{"another process", text.Ops{PID: 7}, 100},
+		{"all", metric.OpChoice{Sort: "share"}, 100},
+		{"80 columns", metric.OpChoice{Sort: "share"}, 80},
+		{"the slowest", metric.OpChoice{Sort: "mean", Most: 2}, 100},
+		{"one name", metric.OpChoice{Filter: "MATMUL"}, 100},
+		{"another process", metric.OpChoice{PID: 7}, 100},
 	} {
 		b.WriteString("-- " + c.name + " --\n")
 		b.Write(text.AppendOps(nil, s, c.which, text.Options{Options: lines.Options{Width: c.width}}))
 	}
 	b.WriteString("-- json --\n")
-	b.Write(text.AppendOpsJSON(nil, s, text.Ops{Sort: "calls"}))
+	b.Write(text.AppendOpsJSON(nil, s, metric.OpChoice{Sort: "calls"}))
 	golden.Check(t, "testdata/ops.txt", []byte(b.String()))
 }
 
@@ -85,11 +87,12 @@ func TestOpsBounds(t *testing.T) {
 			chip := &s.Processes[0].Work.Chips[0]
 			chip.Work.Bound, chip.Work.Cause = c.bound, c.cause
 			chip.Operations = []model.Operation{{Name: "Matmul", Calls: 1, Time: 1, Longest: 1, Share: model.Value(0.22699), Rate: model.Value(1.0)}}
-			rows := text.Ops{}.Rows(s)
-			if len(rows) != 2 || rows[0].Text().Share != c.share || rows[1].Text().Share != c.late {
-				t.Errorf("%q and %q, want %q and %q", rows[0].Text().Share, rows[1].Text().Share, c.share, c.late)
+			rows := metric.OpChoice{}.Rows(s)
+			share := func(o *metric.Op) string { return sheet.Cells(metric.Operations(), s, o)[0].Text }
+			if len(rows) != 2 || share(rows[0]) != c.share || share(rows[1]) != c.late {
+				t.Errorf("%d rows, want %q and %q", len(rows), c.share, c.late)
 			}
-			if got := string(text.AppendOpsJSON(nil, s, text.Ops{})); !strings.Contains(got, `"share_bound":"`+c.json+`"`) {
+			if got := string(text.AppendOpsJSON(nil, s, metric.OpChoice{})); !strings.Contains(got, `"share_bound":"`+c.json+`"`) {
 				t.Error(got)
 			}
 		})

@@ -2,15 +2,16 @@ package text
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/mesh"
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	draw "github.com/ttmon/ttmon/internal/view/mesh"
+	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
@@ -190,7 +191,7 @@ func AppendLinks(dst []byte, s *model.Snapshot, t *model.Topology, o Options) []
 	p := newPrinter(dst, o)
 	list := mesh.AllLinks(s, t)
 	if len(list) > 0 {
-		p.Table(linkTable(list))
+		p.Table(linkTable(s, list))
 		p.Newline()
 	}
 	p.described(s, t)
@@ -198,56 +199,12 @@ func AppendLinks(dst []byte, s *model.Snapshot, t *model.Topology, o Options) []
 }
 
 // linkTable has a row for each link.
-func linkTable(list []mesh.Link) *lines.Table {
-	t := &lines.Table{Indent: 1, Columns: []lines.Column{
-		{Head: "From", Least: 7}, {Head: "Ch", Right: true}, {Head: "To", Least: 7}, {Head: "Ch", Right: true}, {Head: "State"}, {Head: "Retrains", Right: true}, {Head: "Corrected", Least: 12, Right: true}, {Head: "Uncorrected", Right: true},
-	}}
-	traffic := slices.ContainsFunc(list, func(l mesh.Link) bool { return l.AToB.Known() || l.BToA.Known() })
-	if traffic {
-		t.Columns = append(t.Columns, lines.Column{Head: "From→To", Least: words.RateWidth, Right: true}, lines.Column{Head: "To→From", Least: words.RateWidth, Right: true})
-	}
-	t.Columns = append(t.Columns, lines.Column{}, lines.Column{})
+func linkTable(s *model.Snapshot, list []mesh.Link) *lines.Table {
+	links := make([]*mesh.Link, len(list))
 	for i := range list {
-		t.Rows = append(t.Rows, linkRow(&list[i], traffic))
+		links[i] = &list[i]
 	}
+	t := sheet.TableOf(metric.MeshLinks(), s, links).Lines()
+	t.Indent = 1
 	return t
 }
-
-func linkRow(l *mesh.Link, traffic bool) lines.Row {
-	to, far := words.Place(l.To), strconv.Itoa(l.B)
-	if l.Outside {
-		to, far = "outside", ""
-		if l.Remote.Known() {
-			far = strconv.Itoa(l.Remote.Channel)
-		}
-	}
-	state := lines.C("not known", cells.Faint)
-	switch {
-	case l.Up.Known() && l.Up.V:
-		state = lines.C("up", cells.Good)
-	case l.Up.Known():
-		state = lines.C("down", cells.Bad)
-	}
-	retrains := lines.C(words.Reading(l.Retrains, digits[uint32]))
-	if words.LinkTrouble(&l.Channel) != "" {
-		retrains.Style = cells.Warn
-	}
-	codewords := func(n uint64) string { return words.Mark(l.CodewordBound) + digits(n) }
-	r := lines.Row{Cells: []lines.Cell{
-		lines.C(words.Place(l.From)), lines.C(strconv.Itoa(l.A)), lines.C(to), lines.C(far), state, retrains,
-		lines.C(words.Reading(l.Corrected, codewords)), lines.C(words.Reading(l.Uncorrected, codewords)),
-	}}
-	if traffic {
-		r.Cells = append(r.Cells, lines.C(words.Reading(l.AToB, words.Rate)), lines.C(words.Reading(l.BToA, words.Rate)))
-	}
-	remote, lost := "", ""
-	if l.Remote.Known() {
-		remote = "chip " + digits(l.Remote.Chip)
-	}
-	if l.LostInReset {
-		lost = "up before the reset"
-	}
-	return lines.Row{Cells: append(r.Cells, lines.C(remote, cells.Faint), lines.C(lost, cells.Bad))}
-}
-
-func digits[T uint32 | uint64](n T) string { return strconv.FormatUint(uint64(n), 10) }

@@ -135,7 +135,7 @@ func around(r *failure.Record) string {
 
 // holderTable lists who holds the pool, by line.
 func holderTable(r *failure.Record, holders []Holder, o Options) *sheet.Table {
-	t := &sheet.Table{Columns: []sheet.Column{
+	t := &sheet.Table{Rows: []sheet.Row{}, Columns: []sheet.Column{
 		{Name: "line", Head: "Line", Least: 12, Most: 28},
 		{Name: "function", Head: "Function", Most: 24, Rank: 4},
 		{Name: "held", Head: "a " + Bank(r), Right: true},

@@ -1,11 +1,15 @@
 package ops
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/lines"
+	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
@@ -31,13 +35,13 @@ func (s *Screen) draw(area cells.Area) {
 		below.Put(1, y, n.text, n.style)
 	}
 	head, body := table.Top(1)
-	columns := s.columns(table.W)
-	s.drawHeading(head, columns)
+	t, at := s.table(table.W)
+	s.drawHeading(head, t, at)
 	if len(s.rows) == 0 {
-		body.Put(1, 0, words.Truncate(s.which.Nothing(), body.W-2), cells.Strong)
+		body.Put(1, 0, words.Truncate(text.NoOperation(s.which), body.W-2), cells.Strong)
 		return
 	}
-	s.list.Draw(&s.Hits, body, cells.Selected, func(i int, row cells.Area) { drawRow(row, &s.rows[i], columns) },
+	s.list.Draw(&s.Hits, body, cells.Selected, func(i int, row cells.Area) { t.Line(at, &t.Rows[i], true).Put(row, 0, 0) },
 		func(int) []tui.Effect { s.remember(); return nil })
 }
 
@@ -159,114 +163,41 @@ func unknown(s *model.Snapshot) (causes []model.WorkCause, devices map[model.Wor
 	return causes, devices
 }
 
-// column is a column of the table.
-type column struct {
-	title string
-	order string // sorts by it; empty: none does
-	width int
-	left  bool // text begins at the left
-	rank  int  // the higher, the sooner it is left out
-	text  func(*text.OpText) string
-}
+// mostName is how wide the column of names becomes where there is room.
+const mostName = 64
 
-func allColumns() []column {
-	return []column{
-		{"SHARE", "share", 7, false, 0, func(t *text.OpText) string { return t.Share }},
-		{"OPERATION", "name", leastName, true, 0, func(t *text.OpText) string { return t.Name }},
-		{"CALLS/S", "calls", 9, false, 2, func(t *text.OpText) string { return t.Rate }},
-		{"MEAN", "mean", 8, false, 3, func(t *text.OpText) string { return t.Mean }},
-		{"LONGEST", "longest", 8, false, 4, func(t *text.OpText) string { return t.Longest }},
-		{"TIME", "time", 9, false, 5, func(t *text.OpText) string { return t.Time }},
-		{"CALLS", "", 12, false, 6, func(t *text.OpText) string { return t.Calls }},
-		{"DEV", "", 4, true, 0, func(t *text.OpText) string { return t.Device }},
-		{"PROCESS", "", 16, true, 1, func(t *text.OpText) string { return t.Process }},
-	}
-}
-
-const (
-	leastName = 24
-	mostName  = 64
-)
-
-// columns are those that there is room for; the one that the table is sorted by
-// is always there. What is left over goes to names, then to the last column.
-func (s *Screen) columns(w int) []column {
-	list := allColumns()
-	for i := range list {
-		if list[i].order == s.which.Sort {
-			list[i].rank = 0
+// table lays out the operations. The column that they are sorted by is always there.
+func (s *Screen) table(width int) (*lines.Table, []lines.Place) {
+	t := sheet.TableOf(metric.Operations(), s.shown, s.rows).Lines()
+	t.Fixed, t.Close, t.Indent = true, true, 1
+	for i, f := range metric.Operations() {
+		c := &t.Columns[i]
+		if f.Name == s.sorted() {
+			c.Rank = 0
+		}
+		if f.Kind == metric.Text && !c.Rest {
+			c.Most = c.Least
+		}
+		if i == 1 {
+			c.Most = mostName
 		}
 	}
-	left := func() int {
-		sum := 1
-		for _, c := range list {
-			sum += c.width
-			if c.left {
-				sum++ // a blank before it
-			}
-		}
-		return w - sum
-	}
-	for left() < 0 {
-		worst := slices.MaxFunc(list, func(a, b column) int { return a.rank - b.rank })
-		if worst.rank == 0 {
-			break
-		}
-		list = slices.DeleteFunc(list, func(c column) bool { return c.title == worst.title })
-	}
-	name := slices.IndexFunc(list, func(c column) bool { return c.order == "name" })
-	list[name].width = min(max(list[name].width+left(), 1), mostName)
-	list[len(list)-1].width += max(left(), 0)
-	return list
+	return t, t.Layout(width)
 }
 
-func (s *Screen) drawHeading(row cells.Area, columns []column) {
+// sorted is the column that the table is sorted by.
+func (s *Screen) sorted() string { return cmp.Or(s.which.Sort, metric.OpOrders()[0]) }
+
+func (s *Screen) drawHeading(row cells.Area, t *lines.Table, at []lines.Place) {
 	row.Fill(' ', cells.Heading)
-	x := 0
-	for _, c := range columns {
-		style := cells.Heading
-		if c.order != "" && c.order == s.which.Sort {
-			style = cells.Sorted
-		}
-		x = putCell(row, x, &c, c.title, style)
-		if c.order != "" {
-			s.Hits.AddPress(row.Sub(x-c.width, 0, c.width, 1), func() []tui.Effect { s.sortBy(c.order); return nil })
-		}
-	}
-}
-
-// putCell puts text into a column and returns where the column ends.
-func putCell(row cells.Area, x int, c *column, said string, style cells.Style) int {
-	if c.left {
-		row.Put(x+1, 0, words.Truncate(said, c.width), style)
-		return x + 1 + c.width
-	}
-	row.PutRight(x+c.width, 0, said, style)
-	return x + c.width
-}
-
-func drawRow(row cells.Area, o *text.Op, columns []column) {
-	said := o.Text()
-	x := 0
-	for i := range columns {
-		c := &columns[i]
-		if o.Late && c.order == "name" { // it reaches over the figures that it does not have
-			row.Put(x+1, 0, words.Truncate(said.Name, roomFor(columns[i:])), cells.Faint)
-			x += 1 + c.width
+	t.Head(at, cells.Heading).Put(row, 0, 0)
+	for i, name := range metric.OpOrders() {
+		if at[i].W < 0 {
 			continue
 		}
-		x = putCell(row, x, c, c.text(&said), cells.Text)
-	}
-}
-
-// roomFor is the width of a name and of the figures behind it.
-func roomFor(columns []column) int {
-	w := columns[0].width
-	for _, c := range columns[1:] {
-		if c.left {
-			break
+		if name == s.sorted() {
+			row.Paint(at[i].X, 0, at[i].W, cells.Sorted)
 		}
-		w += c.width
+		s.Hits.AddPress(row.Sub(at[i].X, 0, at[i].W, 1), func() []tui.Effect { s.sortBy(name); return nil })
 	}
-	return w
 }

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
 )
@@ -57,13 +58,9 @@ func (s *Screen) key(k tui.Key) []tui.Effect {
 func (s *Screen) helpLines() []widget.HelpLine {
 	out := widget.HelpOf("Keys", s.around.Leaves(s.keys()))
 	out = append(out, s.around.Help()...)
-	return append(out, widget.HelpLine{}, widget.HelpLine{Text: "What the columns mean"},
-		widget.HelpLine{Key: "SHARE", Text: "of the chip's time in the last interval: its programs ran, on however many cores"},
-		widget.HelpLine{Key: "CALLS/S", Text: "programs completed per second"},
-		widget.HelpLine{Key: "MEAN LONGEST", Text: "device time of one program, since ttmon first saw the process"},
-		widget.HelpLine{Key: "TIME CALLS", Text: "totals since then (on a wide terminal)"},
-		widget.HelpLine{Key: "DEV", Text: "device, and the chip on it"},
-		widget.HelpLine{Key: "between programs", Text: "the chip had nothing to do, and soon had: the host was late"},
-		widget.HelpLine{Key: "≥ ~", Text: "busy: at least so much; unsure"},
-	)
+	out = append(out, widget.HelpLine{}, widget.HelpLine{Text: "What the columns mean"})
+	for _, f := range metric.Operations() {
+		out = append(out, widget.HelpLine{Key: f.Head, Text: f.Help})
+	}
+	return append(out, widget.HelpLine{Key: "≥ ~", Text: "busy: at least so much; unsure"})
 }

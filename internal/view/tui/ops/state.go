@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
@@ -25,21 +25,21 @@ type Options struct {
 	Round    bool
 	Source   string // where snapshots come from; empty: they say it
 	Interval time.Duration
-	Which    text.Ops // the flags
+	Which    metric.OpChoice // the flags
 }
 
 // Screen is the state.
 type Screen struct {
 	widget.Filtered
 	o      Options
-	which  text.Ops
+	which  metric.OpChoice
 	live   *model.Snapshot
 	shown  *model.Snapshot // live, or an older one while the screen is frozen
 	frozen bool
 	lost   string // why there is no update
 	lostAt time.Time
 
-	rows []text.Op
+	rows []*metric.Op
 	list widget.List
 	sel  rowID // of the selected row; zero at the top
 
@@ -55,7 +55,7 @@ type rowID struct {
 	late    bool
 }
 
-func idOf(o *text.Op) rowID {
+func idOf(o *metric.Op) rowID {
 	return rowID{o.Process.ID(), o.Chip.Device, o.Chip.Chip, o.Name, o.Late}
 }
 
@@ -103,7 +103,7 @@ func (s *Screen) arrange() {
 	s.rows = s.which.Rows(s.shown)
 	s.list.N = len(s.rows)
 	if s.sel != (rowID{}) {
-		if i := slices.IndexFunc(s.rows, func(o text.Op) bool { return idOf(&o) == s.sel }); i >= 0 {
+		if i := slices.IndexFunc(s.rows, func(o *metric.Op) bool { return idOf(o) == s.sel }); i >= 0 {
 			s.list.Sel = i
 		}
 	}
@@ -115,7 +115,7 @@ func (s *Screen) arrange() {
 func (s *Screen) remember() {
 	s.sel = rowID{}
 	if s.list.Sel > 0 && s.list.Sel < len(s.rows) {
-		s.sel = idOf(&s.rows[s.list.Sel])
+		s.sel = idOf(s.rows[s.list.Sel])
 	}
 }
 
@@ -141,7 +141,7 @@ func (s *Screen) sortBy(order string) {
 
 // turn sorts by the next column, or by the one before.
 func (s *Screen) turn(by int) {
-	orders := text.OpsOrders()
+	orders := metric.OpOrders()
 	i := max(slices.Index(orders, s.which.Sort), 0)
 	s.which.Sort, s.which.Reverse = orders[(i+by+len(orders))%len(orders)], false
 	s.arrange()
