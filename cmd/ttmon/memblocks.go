@@ -104,7 +104,7 @@ func (m *memCmd) showBlocks(h *host.Host, answer *mem.Answer) error {
 		interval = max(time.Duration(m.refresh)*time.Millisecond, 100*time.Millisecond)
 	}
 	do := func(ctx context.Context, _ tui.Effect) tui.Event {
-		return answer.Refresh(ctx, m.UseASCII())
+		return answer.Refresh(ctx)
 	}
 	return m.show(source{}, bank.New(string(theme)), tui.Options{Source: h, Interval: interval, Do: do})
 }
@@ -115,11 +115,7 @@ func (a *app) printBlocks(answer *mem.Answer, wanted *bankmap.FitRequest) error 
 	if err != nil {
 		return err
 	}
-	width, _, _ := console.Size(a.Stdout)
-	if width == 0 {
-		width = 100
-	}
-	return a.PrintText(answer.Append(nil, wanted, width, o.ASCII, o.Color))
+	return a.PrintText(answer.Append(nil, wanted, o.Options))
 }
 
 // printBlocksJSON prints allocators for scripts.

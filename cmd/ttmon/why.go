@@ -104,7 +104,7 @@ func (w *whyCmd) run(args []string) error {
 	case w.json:
 		return w.Output("").Write(body)
 	case w.html != "":
-		return w.Output(w.html).Write(sheet.AppendHTML(nil, why.Sheet(r, why.Options{Now: w.now()})))
+		return w.Output(w.html).Write(sheet.AppendHTML(nil, why.Sheet(r, why.Options{Now: w.now(), Spans: sheet.MaxSpans})))
 	}
 	return w.print(r)
 }

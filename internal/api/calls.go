@@ -5,6 +5,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/view/pagejson"
+	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/view/why"
 )
 
@@ -117,6 +118,7 @@ func (s *Server) presentCalls() []call {
 		{method: "GET", path: "/v1/words", serve: s.words, cheap: true, help: "the words for marks, missing values, sources and pools", answer: schemaOnly{}},
 		{method: "GET", path: "/v1/metrics", serve: s.metrics, cheap: true, help: "what /v1/range can be asked for", answer: metricsAnswer{}},
 		{method: "GET", path: "/v1/topology", serve: offered(s.opt.Topology != nil, s.topology), live: true, help: "PCIe distances and Ethernet links", answer: schemaOnly{}},
+		{method: "GET", path: "/v1/topology/links", serve: offered(s.opt.Topology != nil, s.links), live: true, help: "the Ethernet links as the page shows them: a row for each, the worst first", answer: sheet.Table{}},
 		{method: "GET", path: "/v1/processes", serve: s.processes, live: true, help: "who reports allocations, and how much", answer: processesAnswer{}},
 		{method: "GET", path: "/v1/processes/{pid}/buffers", serve: s.buffers, live: true, help: "live buffers that a process reported, largest first", answer: schemaOnly{}, params: []param{
 			pidParam,

@@ -37,7 +37,7 @@ func (s *Server) failure(w http.ResponseWriter, r *http.Request) {
 // failurePage answers with one of them as the page shows it.
 func (s *Server) failurePage(w http.ResponseWriter, r *http.Request) {
 	if record, ok := s.ownFailure(w, r); ok {
-		answer(w, http.StatusOK, why.Page{Schema: why.PageSchema, ID: record.ID, Sheet: why.Sheet(record, why.Options{Now: time.Now()})})
+		answer(w, http.StatusOK, why.Page{Schema: why.PageSchema, ID: record.ID, Sheet: why.Sheet(record, why.Options{Now: time.Now(), Spans: sheet.MaxSpans})})
 	}
 }
 
@@ -53,7 +53,7 @@ func (s *Server) failureFile(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'")
 	h.Set("Content-Disposition", `attachment; filename="ttmon-why-`+record.ID+`.html"`)
 	h.Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write(sheet.AppendHTML(nil, why.Sheet(record, why.Options{Now: time.Now()})))
+	_, _ = w.Write(sheet.AppendHTML(nil, why.Sheet(record, why.Options{Now: time.Now(), Spans: sheet.MaxSpans})))
 }
 
 // ownFailure is the failure that is asked for, if it is the caller's; who gets none

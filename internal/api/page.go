@@ -98,11 +98,7 @@ func (s *Server) facts(w http.ResponseWriter, r *http.Request) {
 // mesh answers with the Ethernet links of the chips.
 func (s *Server) mesh(w http.ResponseWriter, r *http.Request) {
 	if snap := s.asked(w, r); snap != nil {
-		described := &model.Topology{}
-		if s.opt.Topology != nil && r.URL.Query().Get("at") == "" {
-			described = s.topologies.get(s.opt.Topology, snap)
-		}
-		answer(w, http.StatusOK, pagejson.MeshOf(snap, described))
+		answer(w, http.StatusOK, pagejson.MeshOf(snap))
 	}
 }
 

@@ -19,8 +19,8 @@ import (
 func fromLedger(h *host.Host, p track.Process, snap *model.Snapshot) *Answer {
 	a := &Answer{Processes: []*blocks.Process{p.State}, Snapshot: snap, Time: time.Now(), sites: runreport.Sites(p.Ledger)}
 	a.Place, a.Tensor = bankmap.CallSites(a.sites)
-	a.Refresh = func(_ context.Context, ascii bool) bank.Answer {
-		answer := bank.Answer{At: time.Now(), Options: bankmap.Options{Title: title(snap, p.PID), Chip: words.ChipNames(snap), ASCII: ascii}}
+	a.Refresh = func(_ context.Context) bank.Answer {
+		answer := bank.Answer{At: time.Now(), Options: bankmap.Options{Title: title(snap, p.PID), Chip: words.ChipNames(snap)}}
 		now, ok := h.Ledger(model.ProcessID{PID: p.PID, StartTicks: p.Start})
 		if !ok {
 			answer.Err = fmt.Errorf("process %d has exited", p.PID)

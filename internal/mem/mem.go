@@ -26,6 +26,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/bankmap"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/tui/bank"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
@@ -39,7 +40,7 @@ type Answer struct {
 	// Tensor is what a block is for; nil: not known.
 	Tensor func(blocks.Block) string
 	// Refresh asks again, for a screen; nil: the answer does not change.
-	Refresh func(ctx context.Context, ascii bool) bank.Answer
+	Refresh func(ctx context.Context) bank.Answer
 
 	// Reported are the buffers of a process that reports them itself and is not
 	// watched: there are no Processes then.
@@ -127,17 +128,17 @@ func (q Question) knownOf(snap *model.Snapshot) string {
 }
 
 // refresh asks ttmond again about a process.
-func refresh(path string, pid int) func(context.Context, bool) bank.Answer {
-	return func(ctx context.Context, ascii bool) bank.Answer {
+func refresh(path string, pid int) func(context.Context) bank.Answer {
+	return func(ctx context.Context) bank.Answer {
 		c := client.New(path) // the screen asks from another goroutine than Next
 		defer c.Close()
-		answer := bank.Answer{At: time.Now(), Options: bankmap.Options{ASCII: ascii}}
+		answer := bank.Answer{At: time.Now(), Options: bankmap.Options{}}
 		var sites []runreport.Site
 		if answer.Process, sites, answer.Err = c.Blocks(ctx, pid); answer.Err != nil {
 			return answer
 		}
 		if snap, err := c.Snapshot(ctx); err == nil {
-			answer.Options = bankmap.Options{Title: title(snap, pid), Chip: words.ChipNames(snap), ASCII: ascii}
+			answer.Options = bankmap.Options{Title: title(snap, pid), Chip: words.ChipNames(snap)}
 		}
 		answer.Options.Place, answer.Options.Tensor = callSites(sites)
 		return answer
@@ -189,28 +190,23 @@ func (q Question) processes(ctx context.Context, c *client.Client, snap *model.S
 }
 
 // Append prints the maps of the banks, and what would fit; nil: nothing is asked.
-func (a *Answer) Append(dst []byte, wanted *bankmap.FitRequest, width int, ascii, color bool) []byte {
+func (a *Answer) Append(dst []byte, wanted *bankmap.FitRequest, to lines.Options) []byte {
 	if a.Reported != nil {
-		return a.appendReported(dst, lines.Options{Width: width, ASCII: ascii, Color: color})
+		return a.appendReported(dst, to)
 	}
-	view := bankmap.Options{Width: width, ASCII: ascii, Now: a.Time, Chip: words.ChipNames(a.Snapshot), Place: a.Place, Tensor: a.Tensor}
-	for _, p := range a.Processes {
-		view.Title = title(a.Snapshot, p.PID)
-		for _, line := range bankmap.Drawn(p, view) {
-			text := line.Text
-			if color {
-				text = line.Colored()
-			}
-			dst = append(dst, text+"\n"...)
-		}
+	p := lines.Printer{Options: to, Buf: dst}
+	view := bankmap.Options{Width: to.LayoutWidth(), Now: a.Time, Chip: words.ChipNames(a.Snapshot), Place: a.Place, Tensor: a.Tensor}
+	for _, of := range a.Processes {
+		view.Title = title(a.Snapshot, of.PID)
+		p.Lines(bankmap.Lines(of, view)...)
 		if wanted != nil {
-			dst = append(dst, '\n')
-			for _, x := range answersTo(p, wanted) {
-				dst = append(dst, x.line+"\n"...)
+			p.Newline()
+			for _, x := range answersTo(of, wanted) {
+				p.Line(x.line, cells.Text)
 			}
 		}
 	}
-	return dst
+	return p.Buf
 }
 
 // AppendJSON prints the answer as a document (ttmon.blocks/1).

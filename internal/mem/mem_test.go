@@ -18,6 +18,7 @@ import (
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/view/bankmap"
+	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/wire"
 	"github.com/ttmon/ttmon/internal/wire/sample"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
@@ -151,7 +152,7 @@ func TestAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := string(a.Append(nil, &wanted, 100, true, false)); !strings.Contains(text, "would 512") {
+	if text := string(a.Append(nil, &wanted, lines.Options{ASCII: true})); !strings.Contains(text, "would 512") {
 		t.Errorf("no answer in\n%s", text)
 	}
 	b, err := a.AppendJSON(nil, &wanted)
@@ -163,7 +164,7 @@ func TestAnswer(t *testing.T) {
 	if err != nil || json.Unmarshal(b, &doc) != nil || doc.Schema != "ttmon.blocks/1" || len(doc.Processes) != 1 || len(doc.Fits) != 1 || !doc.Fits[0].Known {
 		t.Errorf("%s, %v", b, err)
 	}
-	if again := a.Refresh(t.Context(), true); again.Err != nil || again.Process.PID != 4242 || !again.Options.ASCII {
+	if again := a.Refresh(t.Context()); again.Err != nil || again.Process.PID != 4242 {
 		t.Errorf("%+v", again)
 	}
 }
@@ -196,7 +197,7 @@ func TestLinesThroughTtmond(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if text := string(a.Append(nil, nil, 100, true, false)); !strings.Contains(text, "model.py:88") {
+			if text := string(a.Append(nil, nil, lines.Options{ASCII: true})); !strings.Contains(text, "model.py:88") {
 				t.Errorf("no line:\n%s", text)
 			}
 			if b, err := a.AppendJSON(nil, nil); err != nil || !strings.Contains(string(b), `"file": "model.py"`) {

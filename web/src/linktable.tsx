@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { Panel } from "./parts";
 import { Table } from "./sheet";
-import type { Mesh, SheetRow } from "./answers";
+import type { SheetRow, SheetTable } from "./answers";
 
 interface End {
   index: number;
@@ -25,9 +25,9 @@ const few = 24;
 const bad = (r: SheetRow): boolean => r.cells.some((c) => c.level);
 
 /** As ttmon topo --links has them. */
-export function LinkTable(p: { mesh: Mesh | null }) {
+export function LinkTable(p: { of: SheetTable | null | undefined }) {
   const [all, setAll] = useState(false);
-  const t = p.mesh?.table;
+  const t = p.of;
   if (!t || t.rows.length === 0) return null;
   const list = all || t.rows.length <= few ? t.rows : t.rows.filter(bad).slice(0, 200);
   const known = (column: string) => t.rows.some((r) => !r.cells[t.columns.findIndex((c) => c.name === column)]?.gone);

@@ -9,19 +9,24 @@ import { ShadeChoice, shadeOfChip } from "./overview";
 import { useRoute } from "./route";
 import type { State } from "./store";
 import { moment, sensorsOf } from "./figures";
-import type { Level, Mesh, MeshEnd } from "./answers";
+import type { Level, Mesh, MeshEnd, SheetTable } from "./answers";
 import type { Device } from "./types";
 
 export function TopologyPage(p: { s: State }) {
   const by = useRoute().query.get("by") ?? "temperature";
   const [top, setTop] = useState<Topology | null>(null);
   const [mesh, setMesh] = useState<Mesh | null>(null);
+  const [links, setLinks] = useState<SheetTable | null>(null);
   const [problem, setProblem] = useState("");
   useEffect(() => {
     const stop = new AbortController();
     get<Mesh>("mesh" + (p.s.at ? "?at=" + encodeURIComponent(p.s.at) : ""), stop.signal)
       .then(setMesh)
       .catch(() => {}); // the next snapshot asks again
+    if (!p.s.at)
+      get<SheetTable>("topology/links", stop.signal)
+        .then(setLinks)
+        .catch(() => {});
     return () => stop.abort();
   }, [p.s.snap?.time]);
   const beat = Math.floor(p.s.received / 10000);
@@ -44,7 +49,7 @@ export function TopologyPage(p: { s: State }) {
             : problem || "…"}
         </p>
       </Panel>
-      <LinkTable mesh={mesh} />
+      <LinkTable of={p.s.at ? mesh?.table : (links ?? mesh?.table)} />
       {top && top.pairs.length > 0 && top.pairs.length < 600 && <Matrix s={p.s} top={top} />}
     </>
   );

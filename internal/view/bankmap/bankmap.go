@@ -15,14 +15,15 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sorted"
+	"github.com/ttmon/ttmon/internal/view/lines"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // Options say how a process is shown.
 type Options struct {
-	Width int  // cells of a line; 0 means 100
-	ASCII bool // for terminals without block characters
-	Top   int  // how many of the largest blocks; 0 means 8
+	Width int // cells of a line; 0 means 100
+	Top   int // how many of the largest blocks; 0 means 8
 	Now   time.Time
 	Title string // of the process: its name or command line
 	// Chip names a chip for people ("device 0", "device 0 L"); nil: by its id.
@@ -34,10 +35,7 @@ type Options struct {
 }
 
 // Lines shows a process: its allocators with their pools.
-func Lines(p *blocks.Process, o Options) []string { return texts(Drawn(p, o)) }
-
-// Drawn is Lines with the colours of who holds what.
-func Drawn(p *blocks.Process, o Options) (out []Line) {
+func Lines(p *blocks.Process, o Options) (out []lines.Line) {
 	if o.Width == 0 {
 		o.Width = 100
 	}
@@ -48,7 +46,7 @@ func Drawn(p *blocks.Process, o Options) (out []Line) {
 	if o.Title != "" {
 		title += "  " + words.Escape(o.Title)
 	}
-	out = plain(title)
+	out = append(out, lines.Styled(title, cells.Strong))
 	shown := 0
 	for _, a := range InUse(p) {
 		for _, pool := range model.Pools() {
@@ -56,32 +54,35 @@ func Drawn(p *blocks.Process, o Options) (out []Line) {
 				if l.Capacity == 0 && l.Exact() && l.Usage().Blocks == 0 {
 					continue // the program asked for no such pool
 				}
-				out = append(append(out, Line{}), listLines(p, l, a, o)...)
+				out = append(append(out, nil), listLines(p, l, a, o)...)
 				shown++
 			}
 		}
 	}
 	if shown == 0 {
-		out = append(out, plain("", "It has no allocator that is known: it has opened no chip, or did so before it was watched.")...)
+		out = append(out, nil, lines.Plain("It has no allocator that is known: it has opened no chip, or did so before it was watched."))
 	}
 	if list := Doubts(p); len(list) > 0 {
-		out = append(append(out, Line{}), plain(list...)...)
+		out = append(out, nil)
+		for _, text := range list {
+			out = append(out, lines.Plain(text))
+		}
 	}
 	return out
 }
 
 // OnChip shows one pool of one chip in a few lines: how full the bank is, its
 // map, and whether a buffer would fit. It is empty where nothing is known of it.
-func OnChip(p *blocks.Process, chip uint64, pool model.Pool, fit blocks.Request, o Options) (out []string) {
+func OnChip(p *blocks.Process, chip uint64, pool model.Pool, fit blocks.Request, o Options) (out []lines.Line) {
 	for _, a := range InUse(p) {
 		if !slices.Contains(a.Chips, chip) {
 			continue
 		}
 		for _, l := range a.Pool(pool) {
 			o.Top = -1
-			out = append(out, texts(listLines(p, l, a, o))...)
+			out = append(out, listLines(p, l, a, o)...)
 			if answer, known := l.Fits(fit); known && p.Lost == 0 {
-				out = append(out, fitLine(words.Bytes(fit.Bytes), l, answer))
+				out = append(out, lines.Plain(fitLine(words.Bytes(fit.Bytes), l, answer)))
 			}
 		}
 	}
@@ -125,24 +126,28 @@ func InUse(p *blocks.Process) (list []*blocks.Allocator) {
 
 // listLines shows one pool: a heading, the map with its legend, the largest
 // holes and blocks.
-func listLines(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options) (out []Line) {
+func listLines(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options) (out []lines.Line) {
 	what, state := Heading(l, a, o.Chip)
 	if p.Lost == 0 && l.Exact() && !l.Inherited { // the pool has what the parent took, too
 		state += "   exact"
 	}
 	if words.Width(what)+2+words.Width(state) <= o.Width {
-		out = plain(what + ": " + state)
+		out = append(out, lines.Styled(what+": "+state, cells.Label))
 	} else {
-		out = plain(what+":", "  "+state)
+		out = append(out, lines.Styled(what+":", cells.Label), lines.Styled("  "+state, cells.Label))
 	}
 	who, by := Holders(l, o.Place)
 	if l.Capacity > 0 {
-		out = append(out, mapLine(l, by, o))
+		if drawn := mapLine(l, by, o); drawn != nil {
+			out = append(out, drawn)
+		}
 	}
 	if o.Top > 0 {
 		out = append(out, legend(who, o)...)
 	}
-	out = append(out, plain(programs(p, l, a, o)...)...)
+	for _, text := range programs(p, l, a, o) {
+		out = append(out, lines.Plain(text))
+	}
 	if o.Top > 0 {
 		out = append(out, holes(l, o)...)
 	}
@@ -150,31 +155,30 @@ func listLines(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options
 }
 
 // largestLines lists the largest blocks.
-func largestLines(l *blocks.List, o Options) []Line {
+func largestLines(l *blocks.List, o Options) []lines.Line {
 	largest := Largest(l, max(o.Top, 0))
 	if len(largest) == 0 {
 		return nil
 	}
-	where := ""
+	t := &lines.Table{Indent: 2, Columns: []lines.Column{{Head: "block at", Least: 14}, {Head: "a bank", Least: 9, Right: true, Tight: true}, {Head: "asked", Least: 10, Right: true, Tight: true}, {Head: "age", Least: 8}}}
 	if o.Place != nil || o.Tensor != nil {
-		where = "where"
+		t.Columns = append(t.Columns, lines.Column{Head: "where", Least: 8, Rest: true, Tight: true})
 	}
-	out := []string{strings.TrimRight(fmt.Sprintf("  %-14s %9s %10s  %-8s %s", "block at", "a bank", "asked", "age", where), " ")}
 	for _, b := range largest {
-		asked, age := "–", "–"
+		asked, age := words.Nothing, words.Nothing
 		if b.Asked > 0 {
 			asked = words.Bytes(b.Asked)
 		}
 		if b.Born > 0 {
 			age = words.Duration(o.Now.Sub(time.Unix(0, b.Born)))
 		}
-		where = words.Truncate(whereOf(b, o), max(o.Width-48, 8))
-		out = append(out, strings.TrimRight(fmt.Sprintf("  %#-14x %9s %10s  %-8s %s", b.Addr, words.Bytes(b.Size), asked, age, where), " "))
+		t.Add(address(b.Addr), words.Bytes(b.Size), asked, age, whereOf(b, o))
 	}
+	out := t.All(o.Width)
 	if more := int(l.Usage().Blocks) - len(largest); more > 0 {
-		out = append(out, fmt.Sprintf("  and %d more, none of them larger", more))
+		out = append(out, lines.Plain(fmt.Sprintf("  and %d more, none of them larger", more)))
 	}
-	return plain(out...)
+	return out
 }
 
 // whereOf says where a block was asked for, and for which tensor.
@@ -265,43 +269,6 @@ func Largest(l *blocks.List, n int) []blocks.Block {
 	all := slices.Collect(l.All())
 	sorted.Stable(all, func(a, b *blocks.Block) int { return cmp.Compare(b.Size, a.Size) })
 	return all[:min(n, len(all))]
-}
-
-// Row draws a bank along its addresses: full, in part, empty.
-func Row(l *blocks.List, width int, ascii bool) string {
-	if width < 1 || l.Capacity == 0 {
-		return ""
-	}
-	used := make([]float64, width) // of each cell, in parts of it
-	cell := float64(l.Capacity) / float64(width)
-	fill := func(from, to uint64) {
-		a, b := float64(from-l.Base)/cell, float64(to-l.Base)/cell
-		for i := int(a); i < width && float64(i) < b; i++ {
-			used[i] += min(b, float64(i+1)) - max(a, float64(i))
-		}
-	}
-	if l.Cut > 0 {
-		fill(l.Base, l.Base+l.Cut)
-	}
-	for b := range l.All() {
-		fill(b.Addr, min(b.End(), l.Base+l.Capacity))
-	}
-	marks := []rune("█▓░")
-	if ascii {
-		marks = []rune("#+.")
-	}
-	row := make([]rune, width)
-	for i, part := range used {
-		switch {
-		case part >= 0.995:
-			row[i] = marks[0]
-		case part > 0:
-			row[i] = marks[1]
-		default:
-			row[i] = marks[2]
-		}
-	}
-	return string(row)
 }
 
 // fitLine answers whether a buffer would fit.

@@ -10,6 +10,7 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/lines"
 )
 
 var now = time.Unix(1_800_000_000, 0)
@@ -65,16 +66,16 @@ func TestLines(t *testing.T) {
 	o := Options{Width: 80, Now: now, Title: "python train.py \x1b[31m", Chip: func(id uint64) string {
 		return map[uint64]string{7: "device 0 L", 9: "device 0 R"}[id]
 	}}
-	golden.Check(t, "testdata/lines.txt", []byte(strings.Join(Lines(sample(), o), "\n")+"\n"))
-	o.ASCII, o.Chip, o.Top = true, nil, 1
+	golden.Check(t, "testdata/lines.txt", []byte(text(Lines(sample(), o))+"\n"))
+	o.Chip, o.Top = nil, 1
 	p := sample()
 	p.Late, p.Lost = true, 3
 	p.Allocators[1].Chips = []uint64{1, 2, 3}
 	late := blocks.NewList(blocks.Geometry{Pool: model.Trace}, blocks.Late)
 	late.Alloc(blocks.Block{Addr: 64, Size: 64})
 	p.Allocators[1].Lists = append(p.Allocators[1].Lists, late)
-	golden.Check(t, "testdata/doubtful.txt", []byte(strings.Join(Lines(p, o), "\n")+"\n"))
-	golden.Check(t, "testdata/nothing.txt", []byte(strings.Join(Lines(&blocks.Process{PID: 1}, o), "\n")+"\n"))
+	golden.Check(t, "testdata/doubtful.txt", []byte(text(Lines(p, o))+"\n"))
+	golden.Check(t, "testdata/nothing.txt", []byte(text(Lines(&blocks.Process{PID: 1}, o))+"\n"))
 }
 
 // Of a process that was there before, the chips that it opened since are known
@@ -91,25 +92,34 @@ func TestDoubtsOfLateProcesses(t *testing.T) {
 	}
 	a := p.Allocators[1]
 	a.Lists = append(a.Lists, blocks.NewList(blocks.Geometry{Pool: model.Trace, Banks: 8}, blocks.FromStart))
-	if got := strings.Join(Lines(p, Options{Now: now}), "\n"); strings.Contains(got, "TRACE") {
+	if got := text(Lines(p, Options{Now: now})); strings.Contains(got, "TRACE") {
 		t.Errorf("a pool that has no room:\n%s", got)
 	}
 }
 
-func TestRow(t *testing.T) {
+// text is lines without their styles.
+func text(list []lines.Line) string {
+	var out []string
+	for _, l := range list {
+		out = append(out, l.String())
+	}
+	return strings.Join(out, "\n")
+}
+
+func TestMap(t *testing.T) {
 	l := blocks.NewList(blocks.Geometry{Base: 64, Capacity: 1000}, blocks.FromStart)
 	l.Alloc(blocks.Block{Addr: 64, Size: 200})
 	l.Alloc(blocks.Block{Addr: 64 + 550, Size: 10})
-	for width, want := range map[int]string{10: "##...+....", 1: "+", 0: "", 5: "#.+.."} {
+	for width, want := range map[int]string{19: "0 ██░░░▓░░░░ 1000 B", 29: "0 ████░░░░░░░▓░░░░░░░░ 1000 B", 12: "", 0: ""} {
 		t.Run(fmt.Sprint(width), func(t *testing.T) {
-			if got := Row(l, width, true); got != want {
-				t.Errorf("%d cells: %q, want %q", width, got, want)
+			if got := mapLine(l, nil, Options{Width: width}).String(); got != want {
+				t.Errorf("%q, want %q", got, want)
 			}
 		})
 	}
 	l.Cut = 100
 	l.Free(64)
-	if got := Row(l, 10, true); got != "#....+...." {
+	if got := mapLine(l, nil, Options{Width: 19}).String(); got != "0 █░░░░▓░░░░ 1000 B" {
 		t.Errorf("with a cut: %q", got)
 	}
 }

@@ -4,54 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/runreport"
+	"github.com/ttmon/ttmon/internal/view/lines"
+	"github.com/ttmon/ttmon/internal/view/sheet"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
-
-// Line is a line of text, of which parts have the colour of who holds something.
-type Line struct {
-	Text  string
-	Marks []Mark
-}
-
-// Mark is a part of a line, in cells, and the number of a holder.
-type Mark struct{ From, To, Holder int }
-
-// plain are lines without colours.
-func plain(list ...string) (out []Line) {
-	for _, s := range list {
-		out = append(out, Line{Text: s})
-	}
-	return out
-}
-
-// texts are the lines without their colours.
-func texts(list []Line) (out []string) {
-	for _, l := range list {
-		out = append(out, l.Text)
-	}
-	return out
-}
-
-// Colored is the line for a terminal with colours.
-func (l *Line) Colored() string {
-	if len(l.Marks) == 0 {
-		return l.Text
-	}
-	var b strings.Builder
-	runes := []rune(l.Text)
-	at := 0
-	for _, m := range l.Marks {
-		b.WriteString(string(runes[at:m.From]) + words.Hue(m.Holder) + string(runes[m.From:m.To]) + words.Hue(0))
-		at = m.To
-	}
-	b.WriteString(string(runes[at:]))
-	return b.String()
-}
 
 // Holder is a line of the program and what it holds of each bank.
 type Holder struct {
@@ -116,64 +77,37 @@ func markSteady(l *blocks.List, by map[string]*Holder, place func(blocks.Block) 
 }
 
 // mapLine draws a bank with each cell in the colour of who has most of it.
-func mapLine(l *blocks.List, by map[string]*Holder, o Options) Line {
-	end := " " + words.Bytes(l.Capacity)
-	width := o.Width - 2 - len(end)
-	line := Line{Text: "0 " + Row(l, width, o.ASCII) + end}
-	if len(by) == 0 || width < 1 {
-		return line
-	}
-	owner, most := make([]int, width), make([]float64, width)
-	cell := float64(l.Capacity) / float64(width)
-	for b := range l.All() {
-		from, to := float64(b.Addr-l.Base)/cell, float64(min(b.End(), l.Base+l.Capacity)-l.Base)/cell
-		for i := int(from); i < width && float64(i) < to; i++ {
-			if part := min(to, float64(i+1)) - max(from, float64(i)); part > most[i] {
-				most[i], owner[i] = part, by[o.Place(b)].Number
-			}
+func mapLine(l *blocks.List, by map[string]*Holder, o Options) lines.Line {
+	color := func(b blocks.Block) int {
+		if len(by) == 0 {
+			return 0
 		}
+		return by[o.Place(b)].Number
 	}
-	for i := 0; i < width; {
-		end := i + 1
-		for end < width && owner[end] == owner[i] {
-			end++
-		}
-		if owner[i] > 0 {
-			line.Marks = append(line.Marks, Mark{2 + i, 2 + end, owner[i]})
-		}
-		i = end
-	}
-	return line
+	return sheet.MapOf(l, color, o.Now, 0).Line(o.Width)
 }
 
 // legend says whose the colours of the map are.
-func legend(list []*Holder, o Options) (out []Line) {
+func legend(list []*Holder, o Options) []lines.Line {
 	if len(list) == 0 || len(list) == 1 && list[0].Name == "" {
 		return nil
 	}
-	mark := "█"
-	if o.ASCII {
-		mark = "#"
-	}
 	shown := list[:min(len(list), o.Top)]
-	width := 0
+	t := &lines.Table{Indent: 2, Columns: []lines.Column{{}, {Tight: true, Least: 16, Most: max(o.Width-46, 16)}, {Right: true, Tight: true, Least: 9}, {Rest: true}}}
 	for _, h := range shown {
-		width = max(width, words.Width(nameOr(h.Name)))
-	}
-	width = min(width, max(o.Width-46, 16))
-	for _, h := range shown {
-		text := fmt.Sprintf("  %s %s %9s  %s", mark, words.Fit(nameOr(h.Name), width), words.Bytes(h.Bytes), words.Count(h.Blocks, "block"))
+		text := words.Count(h.Blocks, "block")
 		if h.Oldest > 0 {
 			text += ", " + words.Duration(o.Now.Sub(time.Unix(0, h.Oldest)))
 		}
-		out = append(out, Line{Text: text, Marks: []Mark{{2, 3, h.Number}}})
+		t.Rows = append(t.Rows, lines.Row{Cells: []lines.Cell{lines.C("█", sheet.Color(h.Number)), lines.C(nameOr(h.Name)), lines.C(words.Bytes(h.Bytes)), lines.C(text)}})
 	}
+	out := t.All(o.Width)
 	if more := list[len(shown):]; len(more) > 0 {
 		sum := uint64(0)
 		for _, h := range more {
 			sum += h.Bytes
 		}
-		out = append(out, Line{Text: fmt.Sprintf("  %s and %d more lines with %s", mark, len(more), words.Bytes(sum)), Marks: []Mark{{2, 3, len(shown) + 1}}})
+		out = append(out, lines.Line{lines.S("  ", cells.Text), lines.S("█", sheet.Color(len(shown)+1)), lines.S(fmt.Sprintf(" and %d more lines with %s", len(more), words.Bytes(sum)), cells.Text)})
 	}
 	return out
 }
@@ -190,26 +124,29 @@ const maxHoles = 5
 
 // holes lists the largest holes, and between whose blocks they lie. A single hole that
 // the heading already names is not listed.
-func holes(l *blocks.List, o Options) (out []Line) {
+func holes(l *blocks.List, o Options) []lines.Line {
 	all := slices.Collect(l.Holes())
 	if len(all) < 2 {
 		return nil
 	}
 	slices.SortStableFunc(all, func(a, b blocks.Range) int { return cmp.Compare(b.Size, a.Size) })
 	shown := all[:min(len(all), maxHoles)]
-	out = plain(fmt.Sprintf("  %-14s %9s  %s", "hole at", "a bank", "between"))
+	t := &lines.Table{Indent: 2, Columns: []lines.Column{{Head: "hole at", Least: 14}, {Head: "a bank", Least: 9, Right: true, Tight: true}, {Head: "between", Rest: true}}}
 	for _, h := range shown {
-		out = append(out, Line{Text: fmt.Sprintf("  %#-14x %9s  %s", h.Addr, words.Bytes(h.Size), words.Truncate(beside(l, h, o), max(o.Width-28, 8)))})
+		t.Add(address(h.Addr), words.Bytes(h.Size), beside(l, h, o))
 	}
+	out := t.All(o.Width)
 	if more := all[len(shown):]; len(more) > 0 {
 		sum := uint64(0)
 		for _, h := range more {
 			sum += h.Size
 		}
-		out = append(out, plain(fmt.Sprintf("  and %d more holes, %s together", len(more), words.Bytes(sum)))...)
+		out = append(out, lines.Plain(fmt.Sprintf("  and %d more holes, %s together", len(more), words.Bytes(sum))))
 	}
 	return out
 }
+
+func address(a uint64) string { return fmt.Sprintf("%#x", a) }
 
 // beside names what lies on both sides of a hole.
 func beside(l *blocks.List, h blocks.Range, o Options) string {

@@ -8,6 +8,7 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/lines"
 )
 
 // TestHolders: a bank with lines: each cell has the colour of the line that has
@@ -27,10 +28,10 @@ func TestHolders(t *testing.T) {
 	names := map[uint32]string{1: "model.py:88 kv_cache", 2: "model.py:131 scores"}
 	o := Options{Width: 80, Now: now, Top: 4, Place: func(b blocks.Block) string { return names[b.Site] }}
 	var out strings.Builder
-	for _, line := range Drawn(p, o) {
-		out.WriteString(strings.ReplaceAll(line.Colored(), "\x1b", "^") + "\n")
-	}
+	print := lines.Printer{Options: lines.Options{Color: true}}
+	print.Lines(Lines(p, o)...)
+	out.WriteString(strings.ReplaceAll(string(print.Buf), "\x1b", "^"))
 	golden.Check(t, "testdata/holders.txt", []byte(out.String()))
-	o.Top, o.ASCII = 1, true
-	golden.Check(t, "testdata/holders-short.txt", []byte(strings.Join(Lines(p, o), "\n")+"\n"))
+	o.Top = 1
+	golden.Check(t, "testdata/holders-short.txt", []byte(text(Lines(p, o))+"\n"))
 }

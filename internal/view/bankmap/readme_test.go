@@ -9,6 +9,7 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/lines"
 )
 
 // The map in the README is what the program prints; make update rewrites it.
@@ -33,11 +34,11 @@ func TestReadme(t *testing.T) {
 		at += b.bank + b.hole
 	}
 	p := &blocks.Process{PID: 182034, Allocators: []*blocks.Allocator{{Chips: []uint64{7}, Lists: []*blocks.List{l}}}}
-	lines := Lines(p, Options{Width: 100, Now: now, Chip: func(uint64) string { return "device 0" }})[2:] // without the process
+	drawn := Lines(p, Options{Width: 100, Now: now, Chip: func(uint64) string { return "device 0" }})[2:] // without the process
 	fit, known := l.Fits(blocks.Request{Bytes: 512 * mib})
 	if !known {
 		t.Fatal("what fits is not known")
 	}
-	lines = append(lines, "", fitLine("512 MiB", l, fit))
-	golden.Check(t, path, []byte(head+begin+words+fence+strings.Join(lines, "\n")+"\n"+fence+tail))
+	drawn = append(drawn, nil, lines.Plain(fitLine("512 MiB", l, fit)))
+	golden.Check(t, path, []byte(head+begin+words+fence+text(drawn)+"\n"+fence+tail))
 }

@@ -219,6 +219,18 @@ func (t *Table) Head(at []Place, st cells.Style) Line {
 	return t.line(at, heads, true, true)
 }
 
+// All are the lines of a table, with its heads.
+func (t *Table) All(width int) (list []Line) {
+	at := t.Layout(width)
+	if t.HasHeads() {
+		list = append(list, t.Head(at, cells.Faint))
+	}
+	for i := range t.Rows {
+		list = append(list, t.Line(at, &t.Rows[i], true))
+	}
+	return list
+}
+
 // Line is a row. Where the last column is not to be cut, it is as long as it likes.
 func (t *Table) Line(at []Place, r *Row, cut bool) Line { return t.line(at, r.Cells, cut, false) }
 

@@ -17,17 +17,15 @@ import (
 // Mesh is how the chips of a host are joined over Ethernet, as far as the
 // firmware tells.
 type Mesh struct {
-	Schema   string `json:"schema"` // ttmon.mesh/1
-	Text     string `json:"text"`   // "47 of 48 links up"; empty: nothing is known
-	Level    string `json:"level" ts:"Level"`
-	Expected int    `json:"expected"`
-	Up       int    `json:"up"`
-	Links    []Link `json:"links"`
-	CutOff   []End  `json:"cut_off"` // chips that cannot be reached any more
-	Lost     string `json:"lost"`    // the same as a sentence; empty: there are none
-	// Table has a row for each link, those that UMD found between chips that are not
-	// read among them, the worst first.
-	Table *sheet.Table `json:"table" ts:"SheetTable"`
+	Schema   string       `json:"schema"` // ttmon.mesh/1
+	Text     string       `json:"text"`   // "47 of 48 links up"; empty: nothing is known
+	Level    string       `json:"level" ts:"Level"`
+	Expected int          `json:"expected"`
+	Up       int          `json:"up"`
+	Links    []Link       `json:"links"`
+	CutOff   []End        `json:"cut_off"`               // chips that cannot be reached any more
+	Lost     string       `json:"lost"`                  // the same as a sentence; empty: there are none
+	Table    *sheet.Table `json:"table" ts:"SheetTable"` // a row for each link that is read, the worst first
 }
 
 // Link is all that joins two chips.
@@ -81,9 +79,9 @@ type End struct {
 	Chip   string `json:"chip"`
 }
 
-// linkTable has a row for each link: those that are down before all others, then those
-// that have trained again.
-func linkTable(s *model.Snapshot, t *model.Topology) *sheet.Table {
+// LinkTable has a row for each link, those that UMD found between chips that are not read
+// among them: those that are down before all others, then those that have trained again.
+func LinkTable(s *model.Snapshot, t *model.Topology) *sheet.Table {
 	all := mesh.AllLinks(s, t)
 	links := make([]*mesh.Link, len(all))
 	for i := range all {
@@ -99,10 +97,10 @@ func linkTable(s *model.Snapshot, t *model.Topology) *sheet.Table {
 	return sheet.TableOf(metric.MeshLinks(), s, links)
 }
 
-// MeshOf says the mesh of a snapshot, and of what UMD has described.
-func MeshOf(s *model.Snapshot, t *model.Topology) *Mesh {
+// MeshOf says the mesh of a snapshot.
+func MeshOf(s *model.Snapshot) *Mesh {
 	m := mesh.Of(s)
-	out := &Mesh{Schema: "ttmon.mesh/1", Level: model.Fine.String(), Links: []Link{}, CutOff: []End{}, Lost: words.CutOff(m), Table: linkTable(s, t)}
+	out := &Mesh{Schema: "ttmon.mesh/1", Level: model.Fine.String(), Links: []Link{}, CutOff: []End{}, Lost: words.CutOff(m), Table: LinkTable(s, &model.Topology{})}
 	worst := model.Fine
 	for i := range m.Edges {
 		e := &m.Edges[i]

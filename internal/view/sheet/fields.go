@@ -53,6 +53,9 @@ func Cells[S any](fields []metric.Field[S], s *model.Snapshot, thing S) []Value 
 // ValueOf is a value of a field.
 func ValueOf[S any](f *metric.Field[S], v metric.Value) Value {
 	out := Value{Text: strings.TrimRight(f.Cell(v), " "), Gone: !v.Known(), Why: words.Escape(v.Why), Level: v.Level}
+	if v.Status == model.Absent && v.Text == "" {
+		out.Text = words.Nothing // one mark for what is missing; why is beside it
+	}
 	if v.Known() && f.Kind != metric.Text {
 		out.N = &v.Num
 	}

@@ -72,14 +72,7 @@ const leastName = 10
 
 // Table draws a table.
 func (d *drawer) Table(t *Table) {
-	x := t.Lines()
-	at := x.Layout(d.width)
-	if x.HasHeads() {
-		d.add(x.Head(at, cells.Faint))
-	}
-	for i := range x.Rows {
-		d.add(x.Line(at, &x.Rows[i], true))
-	}
+	d.add(t.Lines().All(d.width)...)
 	if t.More != "" {
 		d.add(lines.Plain("  " + t.More))
 	}
@@ -97,7 +90,7 @@ func (t *Table) Lines() *lines.Table {
 			v := &r.Cells[i]
 			row.Cells[i] = lines.C(v.Text, v.style())
 			if t.Columns[i].Bar && v.N != nil {
-				row.Cells[i] = lines.Cell{Span: lines.S("", colorOf(r.Color)), Bar: &lines.Bar{Ratio: *v.N / max(t.Largest(i), 1)}}
+				row.Cells[i] = lines.Cell{Span: lines.S("", Color(r.Color)), Bar: &lines.Bar{Ratio: *v.N / max(t.Largest(i), 1)}}
 			}
 		}
 		x.Rows = append(x.Rows, row)
@@ -132,7 +125,7 @@ func (m *Map) Line(width int) lines.Line {
 			mark = "?" // what lies there may not be known
 		}
 		if c.Used > 0 {
-			st = colorOf(c.Color)
+			st = Color(c.Color)
 		}
 		if last := &l[len(l)-1]; len(l) > 1 && last.Style == st {
 			last.Text += mark
@@ -198,8 +191,8 @@ func (v *Value) style() cells.Style {
 	return cells.OfNote(v.Level)
 }
 
-// colorOf is the style of the nth colour; all beyond share the last one.
-func colorOf(n int) cells.Style {
+// Color is the style of the nth colour; all beyond share the last one.
+func Color(n int) cells.Style {
 	if n == 0 {
 		return cells.Text
 	}

@@ -33,27 +33,27 @@ type Piece struct {
 	Label string `json:"label"`
 }
 
-// maxSpans bounds the spans of a picture: more than a screen has points.
-const maxSpans = 5000
+// MaxSpans bounds the spans of a picture: more than a screen has points.
+const MaxSpans = 5000
 
 // MapOf is the map of a bank; nil: its size is not known. Color says whose a block
-// is, and since when is how long before that time it was made.
-func MapOf(l *blocks.List, color func(blocks.Block) int, since time.Time) *Map {
+// is; ages are before a time. At most the largest spans are in it; most 0: all.
+func MapOf(l *blocks.List, color func(blocks.Block) int, at time.Time, most int) *Map {
 	if l == nil || l.Capacity == 0 {
 		return nil
 	}
 	m := &Map{Base: l.Base, Size: l.Capacity, Cut: l.Cut, Exact: l.Exact(), Spans: [][4]uint64{}, End: words.Bytes(l.Capacity), Names: []string{}}
 	all := slices.Collect(l.All())
-	if len(all) > maxSpans {
+	if most > 0 && len(all) > most {
 		slices.SortStableFunc(all, func(a, b blocks.Block) int { return cmp.Compare(b.Size, a.Size) })
-		m.LeftOut = len(all) - maxSpans
-		all = all[:maxSpans]
+		m.LeftOut = len(all) - most
+		all = all[:most]
 		slices.SortFunc(all, func(a, b blocks.Block) int { return cmp.Compare(a.Addr, b.Addr) })
 	}
 	for _, b := range all {
 		age := uint64(0)
 		if b.Born > 0 {
-			age = uint64(max(since.Sub(time.Unix(0, b.Born)).Milliseconds(), 1))
+			age = uint64(max(at.Sub(time.Unix(0, b.Born)).Milliseconds(), 1))
 		}
 		m.Spans = append(m.Spans, [4]uint64{b.Addr, b.Size, uint64(color(b)), age})
 	}

@@ -21,6 +21,7 @@ type Options struct {
 	Now   time.Time
 	Top   int  // holders to list; 0: all
 	Stack bool // the whole stack of the request, too
+	Spans int  // blocks of the map at most, the largest; 0: all
 	// User names the owner; nil: by number.
 	User func(uid int) string
 	// Brief leaves out who the process is: the caller has said so.
@@ -49,7 +50,7 @@ func Sheet(r *failure.Record, o Options) *sheet.Sheet {
 	holders := Holders(r)
 	s := &sheet.Sheet{Title: title(r, o), Status: &sheet.Note{Code: string(r.Verdict.Cause), Text: Verdict(r)}}
 	s.Parts = append(s.Parts, sheet.Part{Pairs: request(r, o)})
-	if m := sheet.MapOf(r.State, colorOf(holders), r.Time); m != nil {
+	if m := sheet.MapOf(r.State, colorOf(holders), r.Time, o.Spans); m != nil {
 		for i := range holders {
 			m.Names = append(m.Names, strings.TrimSpace(holders[i].Name()+" "+holders[i].Function+" "+holders[i].Tensor))
 		}

@@ -106,17 +106,10 @@ func (s *Screen) Draw(g *cells.Grid) {
 	default:
 		o := s.last.Options
 		o.Width, o.Now = max(body.W-2, 20), s.last.At
-		lines := bankmap.Drawn(s.last.Process, o)
-		s.rows = len(lines)
-		for y, line := range lines[min(s.top, len(lines)):] {
-			style := cells.Text
-			if s.top == 0 && y == 0 {
-				style = cells.Strong
-			}
-			body.Put(1, y, line.Text, style)
-			for _, m := range line.Marks {
-				body.Put(1+m.From, y, string([]rune(line.Text)[m.From:m.To]), cells.Series(min(m.Holder, cells.NumSeries)-1))
-			}
+		drawn := bankmap.Lines(s.last.Process, o)
+		s.rows = len(drawn)
+		for y, line := range drawn[min(s.top, len(drawn)):] {
+			line.Put(body, 1, y)
 		}
 	}
 	x := 1

@@ -1,16 +1,15 @@
 package mem
 
 import (
-	"strings"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/bankmap"
+	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/view/words"
 )
 
 // banks is the map of the chip that is shown, from the largest holder whose
@@ -66,7 +65,7 @@ func wouldFit(p model.Pool) blocks.Request {
 }
 
 // bankLines are the lines about the banks of a chip, or none.
-func (s *State) bankLines(p *blocks.Process, c chip, pool model.Pool, width int) []string {
+func (s *State) bankLines(p *blocks.Process, c chip, pool model.Pool, width int) []lines.Line {
 	id, ok := c.data().ID.Get()
 	if p == nil || !ok {
 		return nil
@@ -78,20 +77,13 @@ func (s *State) bankLines(p *blocks.Process, c chip, pool model.Pool, width int)
 // drawBanks draws the map of the pool that is shown and returns what is left of
 // the area.
 func (s *State) drawBanks(area cells.Area, c chip) cells.Area {
-	lines := s.bankLines(s.banks.known, c, s.pool, area.W-2)
-	if len(lines) == 0 || area.H < len(lines)+6 {
+	drawn := s.bankLines(s.banks.known, c, s.pool, area.W-2)
+	if len(drawn) == 0 || area.H < len(drawn)+6 {
 		return area
 	}
-	top, rest := area.Top(len(lines))
-	for y, line := range lines {
-		style := cells.Text
-		switch {
-		case strings.HasPrefix(line, "0 "): // the map itself
-			style = cells.Series0
-		case y == 0:
-			style = cells.Label
-		}
-		top.Put(1, y, words.Truncate(line, top.W-2), style)
+	top, rest := area.Top(len(drawn))
+	for y, line := range drawn {
+		line.Put(top.Sub(0, 0, top.W-1, top.H), 1, y)
 	}
 	return rest
 }

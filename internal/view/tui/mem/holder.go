@@ -74,7 +74,7 @@ func (p *holderPage) entries(s *State, c chip) []widget.Entry {
 				if i == 0 {
 					out = append(out, widget.Entry{Heading: "Bank of " + words.PoolName(q)})
 				}
-				out = append(out, widget.Entry{Value: line, Wide: true, Table: true})
+				out = append(out, widget.Entry{Value: line.String(), Wide: true, Table: true})
 			}
 		}
 	}
