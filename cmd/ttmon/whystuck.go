@@ -9,7 +9,6 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/assess"
-	"github.com/ttmon/ttmon/internal/console"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/waiting"
@@ -56,8 +55,7 @@ func (w *whyCmd) stuck(args []string) (done bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	width, _, _ := console.Size(w.Stdout)
-	return true, w.PrintText(waiting.Append(nil, s, p, waiting.Options{Width: width, ASCII: o.ASCII, Color: o.Color}))
+	return true, w.PrintText(waiting.Append(nil, s, p, o.Options))
 }
 
 // twoSamples returns a snapshot with the figures that need two. A ttmond has the first

@@ -108,7 +108,7 @@ func TestReporter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := string(a.Append(nil, nil, 100, true, false))
+	text := string(a.Append(nil, nil, lines.Options{}))
 	for _, want := range []string{"1  DRAM  2.0 MiB", "0x1000", "L1    1.0 KiB", "another user's", "3 buffers, 3.0 MiB (the largest 2 are listed)"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)

@@ -99,7 +99,9 @@ func Operations() []Operation {
 		},
 		{
 			Name: "process", Head: "Process", Width: 16, Rank: 2, Help: "process that runs it",
-			Get: func(_ *model.Snapshot, o *Op) Value { return str(strconv.Itoa(o.Process.PID) + " " + words.Program(o.Process)) },
+			Get: func(_ *model.Snapshot, o *Op) Value {
+				return str(strconv.Itoa(o.Process.PID) + " " + words.Program(o.Process))
+			},
 		},
 	}
 }

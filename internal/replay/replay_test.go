@@ -17,6 +17,7 @@ import (
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
+	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
 	"github.com/ttmon/ttmon/internal/wire"
 	"github.com/ttmon/ttmon/internal/wire/sample"
@@ -156,7 +157,7 @@ func TestHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := string(a.Append(nil, nil, 100, true, false))
+	text := string(a.Append(nil, nil, lines.Options{}))
 	for _, want := range []string{"[weights] train.py:12 load", "7.8"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

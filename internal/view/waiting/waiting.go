@@ -13,58 +13,52 @@ import (
 
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/lines"
+	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/view/words"
 )
 
-// Options say for which terminal it is shown.
-type Options struct {
-	Width int // cells; 0 means 100
-	ASCII bool
-	Color bool
+// Append appends what is known of a process's work.
+func Append(dst []byte, s *model.Snapshot, p *model.Process, to lines.Options) []byte {
+	out := lines.Printer{Options: to, Buf: dst}
+	out.Lines(sheet.Lines(Sheet(s, p), out.LayoutWidth())...)
+	return out.Buf
 }
 
-// Append appends what is known of a process's work.
-func Append(dst []byte, s *model.Snapshot, p *model.Process, o Options) []byte {
-	if o.Width == 0 {
-		o.Width = 100
-	}
-	w := assess.Wait(s, p)
-	x := &printer{o: o, dst: dst, s: s, p: p, w: w}
-	x.head()
+// Sheet is what is known of a process's work.
+func Sheet(s *model.Snapshot, p *model.Process) *sheet.Sheet {
+	x := &writer{s: s, p: p, w: assess.Wait(s, p)}
 	x.completed()
 	x.host()
 	x.process()
 	x.chips()
-	x.verdict()
-	return x.dst
-}
-
-type printer struct {
-	o   Options
-	dst []byte
-	s   *model.Snapshot
-	p   *model.Process
-	w   assess.Waiting
-}
-
-func (x *printer) line(label, text string) {
-	const column = 14
-	lines := words.Wrap(text, max(x.o.Width-column-2, 20))
-	for i, l := range lines {
-		if i > 0 {
-			label = ""
+	out := &sheet.Sheet{Title: x.title(), Parts: []sheet.Part{{Pairs: x.facts}}}
+	advice := sheet.Part{}
+	for i, text := range x.conclusion() {
+		n := sheet.Note{Code: string(x.w.Verdict), Text: text}
+		if i == 0 {
+			out.Status = &n
+		} else {
+			advice.Notes = append(advice.Notes, n)
 		}
-		l = strings.TrimRight("  "+words.Pad(label, column)+l, " ")
-		if x.o.ASCII {
-			l = ascii.Replace(l)
-		}
-		x.dst = append(append(x.dst, l...), '\n')
 	}
+	out.Parts = append(out.Parts, advice)
+	return out
 }
 
-var ascii = strings.NewReplacer("≥", ">=", "µ", "u", "→", ">", "–", "-")
+// writer collects the facts about a process.
+type writer struct {
+	s     *model.Snapshot
+	p     *model.Process
+	w     assess.Waiting
+	facts []sheet.Pair
+}
 
-func (x *printer) head() {
+func (x *writer) line(name, text string) {
+	x.facts = append(x.facts, sheet.Pair{Name: name, Value: sheet.Text(text)})
+}
+
+func (x *writer) title() string {
 	state := "not stuck, as far as ttmon sees"
 	switch x.w.Verdict {
 	case assess.WaitStuck:
@@ -78,14 +72,10 @@ func (x *printer) head() {
 	case assess.WaitStopped:
 		state = "stopped"
 	}
-	text := fmt.Sprintf("%s (%d, %s)   %s", words.Program(x.p), x.p.PID, words.Foreign(x.p.User), state)
-	if x.o.Color {
-		text = "\x1b[1m" + text + "\x1b[0m"
-	}
-	x.dst = append(append(x.dst, text...), '\n')
+	return fmt.Sprintf("%s (%d, %s): %s", words.Program(x.p), x.p.PID, words.Foreign(x.p.User), state)
 }
 
-func (x *printer) ago(t time.Time) string {
+func (x *writer) ago(t time.Time) string {
 	if t.IsZero() {
 		return "never"
 	}
@@ -99,7 +89,7 @@ func (x *printer) ago(t time.Time) string {
 func operation(name string) string { return words.Operation(&model.Operation{Name: name}) }
 
 // completed is what each chip completed last.
-func (x *printer) completed() {
+func (x *writer) completed() {
 	label := "completed"
 	for i := range x.p.Work.Chips {
 		c := &x.p.Work.Chips[i]
@@ -120,7 +110,7 @@ func (x *printer) completed() {
 
 // heard is the bound of how many programs completed: more were enqueued than the
 // chips have reported together.
-func (x *printer) heard() model.Bound {
+func (x *writer) heard() model.Bound {
 	var n uint64
 	for i := range x.p.Work.Chips {
 		n += x.p.Work.Chips[i].Work.ProgramSum.V
@@ -143,7 +133,7 @@ func span(seconds float64) string {
 }
 
 // host is what the process has asked for, and what it waits for.
-func (x *printer) host() {
+func (x *writer) host() {
 	h := &x.p.Work.Host
 	if !x.p.Work.Watched {
 		return
@@ -164,7 +154,7 @@ func (x *printer) host() {
 }
 
 // enqueued is what the process has asked for so far.
-func (x *printer) enqueued() string {
+func (x *writer) enqueued() string {
 	h := &x.p.Work.Host
 	if h.Enqueued == 0 && h.Replayed == 0 {
 		return "nothing yet"
@@ -184,7 +174,7 @@ func (x *printer) enqueued() string {
 }
 
 // after says whether something was enqueued after the last program completed.
-func (x *printer) after() string {
+func (x *writer) after() string {
 	var last time.Time
 	for i := range x.p.Work.Chips {
 		if t := x.p.Work.Chips[i].LastRecord; t.After(last) {
@@ -197,7 +187,7 @@ func (x *printer) after() string {
 	return ""
 }
 
-func (x *printer) process() {
+func (x *writer) process() {
 	text := "runs"
 	switch {
 	case x.p.Condition == model.Stopped:
@@ -216,7 +206,7 @@ func (x *printer) process() {
 }
 
 // chips says of each device whether it is alive: heartbeat, power, PCIe.
-func (x *printer) chips() {
+func (x *writer) chips() {
 	seen := map[int]bool{}
 	for i := range x.p.Work.Chips {
 		d := x.s.Device(x.p.Work.Chips[i].Device)
@@ -242,7 +232,7 @@ func heartbeat(d *model.Device) string {
 }
 
 // power is what a device draws, and what it draws while this process works.
-func (x *printer) power(d *model.Device) string {
+func (x *writer) power(d *model.Device) string {
 	watts, ok := d.Power.Get()
 	if !ok {
 		return "power not known"
@@ -273,14 +263,8 @@ func traffic(d *model.Device) string {
 	return "PCIe to " + words.Rate(to) + ", from " + words.Rate(from)
 }
 
-func (x *printer) verdict() {
-	for _, text := range x.conclusion() {
-		x.line("→", text)
-	}
-}
-
 // devices are those whose reset would reach all that the process waits for.
-func (x *printer) devices() []int {
+func (x *writer) devices() []int {
 	var list []int
 	for _, u := range x.p.Devices {
 		if u.Device != model.NoDevice && !slices.Contains(list, u.Device) {
@@ -290,7 +274,7 @@ func (x *printer) devices() []int {
 	return list
 }
 
-func (x *printer) conclusion() []string {
+func (x *writer) conclusion() []string {
 	silent, need := words.Duration(x.w.Silence), words.Duration(x.w.Need)
 	switch x.w.Verdict {
 	case assess.WaitStuck:
@@ -320,7 +304,7 @@ func (x *printer) conclusion() []string {
 }
 
 // rule is what the silence that it takes follows from.
-func (x *printer) rule() string {
+func (x *writer) rule() string {
 	switch x.w.Rule {
 	case assess.NeedBusyHost:
 		return "twice its longest program and 8 s, times three on a busy host"
@@ -331,7 +315,7 @@ func (x *printer) rule() string {
 }
 
 // resting is what the power of its chips has shown.
-func (x *printer) resting() string {
+func (x *writer) resting() string {
 	switch {
 	case x.w.Chips == 0:
 		return ""
@@ -344,7 +328,7 @@ func (x *printer) resting() string {
 }
 
 // noWork is why a process that is watched has no figure.
-func (x *printer) noWork() string {
+func (x *writer) noWork() string {
 	for _, u := range x.p.Devices {
 		if d := x.s.Device(u.Device); d != nil && d.Work.Cause != "" {
 			return ": " + words.WorkCause(d.Work.Cause)

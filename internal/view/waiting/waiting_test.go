@@ -8,6 +8,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/wire/sample"
 )
 
@@ -50,7 +51,7 @@ func judged(s *model.Snapshot, facts ...model.Fact) {
 
 func TestAppend(t *testing.T) {
 	var out []byte
-	show := func(name string, o Options, change func(s *model.Snapshot, p *model.Process)) {
+	show := func(name string, o lines.Options, change func(s *model.Snapshot, p *model.Process)) {
 		s, p := waits()
 		if name == "stuck" || strings.HasPrefix(name, "stuck,") {
 			s, p = suspected()
@@ -61,31 +62,31 @@ func TestAppend(t *testing.T) {
 		out = append(append(append(out, "== "...), name...), '\n')
 		out = append(Append(out, s, p, o), '\n')
 	}
-	show("stuck", Options{}, nil)
-	show("stuck, 60 columns of ASCII", Options{Width: 60, ASCII: true}, nil)
+	show("stuck", lines.Options{}, nil)
+	show("stuck, 60 columns of ASCII", lines.Options{Width: 60, ASCII: true}, nil)
 	silent := model.Fact{Kind: model.FactSilence, Value: 641, Limit: 0.8}
-	show("stuck, power unknown", Options{}, func(s *model.Snapshot, _ *model.Process) {
+	show("stuck, power unknown", lines.Options{}, func(s *model.Snapshot, _ *model.Process) {
 		s.Devices[0].Power = model.Missing[float64](model.Absent, "")
 		judged(s, silent, model.Fact{Kind: model.FactNeeded, Value: 600}, model.Fact{Kind: model.FactResting, Limit: 1})
 	})
-	show("stuck, on a busy host, of some chips power known", Options{}, func(s *model.Snapshot, _ *model.Process) {
+	show("stuck, on a busy host, of some chips power known", lines.Options{}, func(s *model.Snapshot, _ *model.Process) {
 		judged(s, silent, model.Fact{Kind: model.FactNeeded, Value: 28.8}, model.Fact{Kind: model.FactResting, Value: 1, Limit: 2})
 	})
-	show("stuck, found by an older release", Options{}, func(s *model.Snapshot, _ *model.Process) { judged(s, silent) })
-	show("never watched", Options{}, nil)
-	show("not for long", Options{}, func(s *model.Snapshot, p *model.Process) { p.Work.Chips[0].LastRecord = s.Time.Add(-5 * time.Second) })
-	show("not for long, power unknown", Options{}, func(s *model.Snapshot, _ *model.Process) {
+	show("stuck, found by an older release", lines.Options{}, func(s *model.Snapshot, _ *model.Process) { judged(s, silent) })
+	show("never watched", lines.Options{}, nil)
+	show("not for long", lines.Options{}, func(s *model.Snapshot, p *model.Process) { p.Work.Chips[0].LastRecord = s.Time.Add(-5 * time.Second) })
+	show("not for long, power unknown", lines.Options{}, func(s *model.Snapshot, _ *model.Process) {
 		s.Devices[0].Power = model.Missing[float64](model.Absent, "")
 	})
-	show("nothing enqueued, no heartbeat", Options{}, func(s *model.Snapshot, p *model.Process) {
+	show("nothing enqueued, no heartbeat", lines.Options{}, func(s *model.Snapshot, p *model.Process) {
 		p.Work.Host = model.HostWork{}
 		s.Devices[0].HeartbeatAge = model.Value(5.0)
 	})
-	show("idle", Options{}, func(_ *model.Snapshot, p *model.Process) { p.Work.Host.WaitingSince = time.Time{} })
-	show("stopped", Options{}, func(_ *model.Snapshot, p *model.Process) { p.Condition = model.Stopped })
-	show("starved", Options{}, func(_ *model.Snapshot, p *model.Process) { p.CPU = model.Value(0.3) })
-	show("a hung chip", Options{}, func(s *model.Snapshot, _ *model.Process) { s.Devices[0].State = model.StateHung })
-	show("no libttmon", Options{}, func(_ *model.Snapshot, p *model.Process) { p.Work = model.ProcessWork{} })
+	show("idle", lines.Options{}, func(_ *model.Snapshot, p *model.Process) { p.Work.Host.WaitingSince = time.Time{} })
+	show("stopped", lines.Options{}, func(_ *model.Snapshot, p *model.Process) { p.Condition = model.Stopped })
+	show("starved", lines.Options{}, func(_ *model.Snapshot, p *model.Process) { p.CPU = model.Value(0.3) })
+	show("a hung chip", lines.Options{}, func(s *model.Snapshot, _ *model.Process) { s.Devices[0].State = model.StateHung })
+	show("no libttmon", lines.Options{}, func(_ *model.Snapshot, p *model.Process) { p.Work = model.ProcessWork{} })
 	golden.Check(t, "testdata/waiting.txt", out)
 	if strings.Contains(string(out), "\x1b") {
 		t.Error("a name of a process reaches the terminal as it is")
