@@ -109,6 +109,9 @@ func (s *Server) presentCalls() []call {
 		{method: "GET", path: "/v1/watch", serve: s.watch, cheap: true, help: "snapshots as they are made, as server-sent events", kind: events, params: []param{
 			{name: "interval", help: "no oftener than this (5s), and, down to 100ms, as often as this"}, {name: "said", help: "1: before each snapshot an event said, with the snapshot in words"},
 		}},
+		{method: "GET", path: "/v1/memory", serve: s.memory, cheap: true, kind: text, help: "how much of each pool is allocated on each device and chip, of all processes, for programs without a parser of JSON: a line of names, then a line for each; chip all is the whole device", params: []param{
+			{name: "device", help: "kernel index; all where it is left out"},
+		}},
 		{method: "GET", path: "/v1/stream", serve: offered(s.opt.Stream != nil, s.stream), cheap: true, kind: "application/x-ttmon-stream", help: "for ttmon-server: numbered events after the last that it has, and snapshots, as frames of a kind and a length", params: []param{
 			{name: "log", help: "the log that after counts in"}, {name: "after", help: "number of the last event that the follower has"}, {name: "only", help: "events or snapshots"},
 		}},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/e2e/programs"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/sim"
 )
 
@@ -23,6 +24,8 @@ import (
 // "…" for any lines. The comment before the block describes the host:
 //
 //	<!-- simulated: boards=n300,p150a daemon run=name=serve,devices=0,kind=metal,dram=9G ctl=hang,1 -->
+//
+// daemon starts a ttmond; long leaves the page to make test-all.
 //
 // Lines of all other blocks that begin with a program of ours are checked for
 // being understood: the command and its flags exist.
@@ -142,6 +145,7 @@ func TestPagesShowWhatIsPrinted(t *testing.T) {
 type playground struct {
 	host *sim.Host
 	env  []string
+	dir  string // of the repository, where readers run commands
 }
 
 func newPlayground(t *testing.T, description string) *playground {
@@ -158,6 +162,8 @@ func newPlayground(t *testing.T, description string) *playground {
 			o.Driver = value
 		case "daemon":
 			daemon = true
+		case "long":
+			hermetic.Long(t)
 		case "run":
 			runs = append(runs, strings.ReplaceAll(value, "+", " "))
 		case "ctl":
@@ -166,11 +172,15 @@ func newPlayground(t *testing.T, description string) *playground {
 			t.Fatalf("%q describes no host", field)
 		}
 	}
-	p := &playground{host: start(t, o)}
+	root, err := ttnn.Repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &playground{host: start(t, o), dir: root}
 	p.env = append(environment(t), "PATH="+bin+":"+os.Getenv("PATH"), "COLUMNS=100", "LANG=C.UTF-8", "NO_COLOR=1")
 	if daemon {
 		d := startDaemon(t, p.host)
-		p.env = append(p.env, "TTMON_SOCKET="+d.api)
+		p.env = append(p.env, "TTMON_SOCKET="+d.api, "ALLOC_SOCKET="+d.alloc)
 		for i := range runs {
 			runs[i] = strings.ReplaceAll(runs[i], "SOCKET", d.alloc)
 		}
@@ -192,7 +202,7 @@ func (p *playground) run(t *testing.T, page string, c shown) {
 	for limit := time.Now().Add(2 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		cmd := p.host.Command(ctx, "sh", "-c", c.command)
-		cmd.Env = p.env
+		cmd.Env, cmd.Dir = p.env, p.dir
 		r := finish(t, cmd)
 		cancel()
 		out = r.out + r.err

@@ -31,19 +31,21 @@ func (l *Library) Lasting() bool { return l.file == nil }
 // ErrArch means that there is no library for this architecture.
 var ErrArch = errors.New("libttmon is for amd64 and arm64 only")
 
-// Install writes the library to the user's cache, under a name derived from its
-// content: programs that outlive us still find it, and a newer ttmon does not
-// change it under them. Where that is impossible, it is a file without a name,
+// soname is the name by which a program that was linked with the library looks for it.
+const soname = "libttmon.so.1"
+
+// Install writes the library to the user's cache, into a directory whose name is
+// derived from its content: programs that outlive us still find it, and a newer ttmon
+// does not change it under them. Where that is impossible, it is a file without a name,
 // which exists while we run.
 func Install() (*Library, error) {
 	if len(library) == 0 {
 		return nil, ErrArch
 	}
 	sum := sha256.Sum256(library)
-	name := fmt.Sprintf("libttmon-%x.so", sum[:8])
 	if dir, err := os.UserCacheDir(); err == nil {
-		if dir, ok := trusted(filepath.Join(dir, "ttmon")); ok && loadable(dir) {
-			if path, err := ensureCached(dir, name); err == nil {
+		if dir, ok := trusted(filepath.Join(dir, "ttmon", fmt.Sprintf("libttmon-%x", sum[:8]))); ok && loadable(dir) {
+			if path, err := ensureCached(dir, soname); err == nil {
 				return &Library{Path: path}, nil
 			}
 		}

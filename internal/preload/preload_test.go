@@ -101,7 +101,7 @@ func TestPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if filepath.Dir(filepath.Dir(l.Path)) != cache {
+	if filepath.Dir(filepath.Dir(filepath.Dir(l.Path))) != cache || filepath.Base(l.Path) != soname {
 		t.Errorf("placed at %s, not in the cache", l.Path)
 	}
 	again, err := Install()

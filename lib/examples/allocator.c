@@ -1,6 +1,5 @@
-/* A program with an allocator of its own that reports to ttmon.
- *
- *   cc -I../include allocator.c -L. -lttmon -o allocator && ttmon mem -p $(pidof allocator)
+/* A program with an allocator of its own that reports to ttmon, through libttmon. It
+ * holds its memory until its standard input ends.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -14,7 +13,7 @@ int main(void)
 	struct ttmon_pool pool = {.chip = 4476187513037, .pool = 0, .banks = 8, .capacity = 1 << 30, .alignment = 64};
 	ttmon_list_t dram = ttmon_list(&pool);
 	if (!dram)
-		fprintf(stderr, "nobody will see this memory: %s\n", ttmon_error());
+		fprintf(stderr, "ttmon will not see this memory: %s\n", ttmon_error());
 
 	ttmon_tag_push("weights");
 	ttmon_alloc(dram, 0, 64 << 20); /* 64 MiB in each bank */
@@ -25,6 +24,9 @@ int main(void)
 	struct ttmon_usage usage;
 	if (ttmon_query(pool.chip, pool.pool, &usage) == 0)
 		printf("%" PRIu64 " bytes in %" PRIu64 " blocks, %" PRIu64 " at most\n", usage.bytes, usage.blocks, usage.peak_bytes);
+	fflush(stdout);
+	while (getchar() != EOF) /* an allocator lives as long as its program works */
+		;
 	ttmon_free(dram, 0);
 	ttmon_list_close(dram);
 	return 0;

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	limit := 40 * time.Minute
 	if *all || *composeCount > 0 {
-		limit = time.Hour
+		limit = max(time.Hour, time.Duration(*composeCount)*30*time.Second)
 	}
 	programs.Main(hermetic.Options{Limit: limit, Parallel: *composeParallel}, func(dir string) int {
 		bin = dir

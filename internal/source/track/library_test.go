@@ -331,7 +331,7 @@ func TestExamples(t *testing.T) {
 	}
 	for source, c := range map[string]struct{ compiler, standard, want string }{
 		"allocator.c": {"cc", "-std=c11", "536870912 bytes in 1 blocks, 545259520 at most\n"},
-		"monitor.cpp": {"c++", "-std=c++17", "chip 4476187513037: 536870912 bytes now, 545259520 at most\nhost: known\n"},
+		"monitor.cpp": {"c++", "-std=c++17", "chip 4476187513037: 536870912 bytes now, 545259520 at most\nthis process: 536870912 bytes in 1 blocks\n"},
 	} {
 		t.Run(source, func(t *testing.T) {
 			if _, err := exec.LookPath(c.compiler); err != nil {

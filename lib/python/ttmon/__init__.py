@@ -16,23 +16,27 @@ says what to do.
 
 from ._library import Unavailable, attach, attached, reset_peak, stacks, tag
 from ._snapshot import Block, Frame, Pool, snapshot
-from ._stats import memory_stats, memory_summary
-from ._daemon import host_snapshot
+from ._stats import memory_stats, memory_summary, process_stats
+from ._daemon import Figure, detailed_stats, host_snapshot, system_stats
 from ._version import __version__
 
 __all__ = [
     "Block",
+    "Figure",
     "Frame",
     "Pool",
     "Unavailable",
     "__version__",
     "attach",
     "attached",
+    "detailed_stats",
     "host_snapshot",
     "memory_stats",
     "memory_summary",
+    "process_stats",
     "reset_peak",
     "snapshot",
     "stacks",
+    "system_stats",
     "tag",
 ]

@@ -58,6 +58,20 @@ def memory_stats(device=None):
     return stats
 
 
+def process_stats(device=None):
+    """This process's device memory, over all pools: device_bytes, device_peak_bytes, blocks."""
+    stats = memory_stats(device)
+
+    def total(name):
+        return sum(value for key, value in stats.items() if key.endswith(name))
+
+    return {
+        "device_bytes": total(".allocated_bytes.current"),
+        "device_peak_bytes": total(".allocated_bytes.peak"),
+        "blocks": total(".blocks.current"),
+    }
+
+
 def human(n):
     for unit in ("B", "KiB", "MiB", "GiB"):
         if n < 1024 or unit == "GiB":

@@ -1,0 +1,9 @@
+package monitor
+
+import (
+	"testing"
+
+	"github.com/ttmon/ttmon/internal/hermetic"
+)
+
+func TestMain(m *testing.M) { hermetic.Main(m) }
