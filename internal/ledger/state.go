@@ -1,8 +1,11 @@
 package ledger
 
 import (
+	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -34,17 +37,46 @@ type processState struct {
 }
 
 type tableState struct {
-	Seed    uint64      `json:"seed"`
-	Buckets int         `json:"buckets"`
-	Current int         `json:"current"`
-	Slabs   []slabState `json:"slabs"`
-	Heads   [][2]uint32 `json:"heads"` // place, length
-	Roomy   []int       `json:"roomy"`
-	Holes   []int       `json:"holes"`
+	Seed    uint64 `json:"seed"`
+	Buckets int    `json:"buckets"`
+	Current int    `json:"current"`
+	// Slabs are place, length, used, free and live of each, and whether it is listed,
+	// and Heads place and length. A million buffers have three thousand of them, and
+	// clients wait meanwhile: as text they would take as long as all the rest.
+	Slabs numbers `json:"slabs"`
+	Heads numbers `json:"heads"`
+	Roomy []int   `json:"roomy"`
+	Holes []int   `json:"holes"`
 }
 
-// slabState is place, length, used, free and live of a slab, and whether it is listed.
-type slabState [6]uint32
+const (
+	ofSlab = 6 // numbers
+	ofHead = 2
+)
+
+// numbers are encoded as bytes.
+type numbers []uint32
+
+// MarshalJSON is for package json.
+func (n numbers) MarshalJSON() ([]byte, error) {
+	b := make([]byte, 0, 4*len(n))
+	for _, x := range n {
+		b = binary.LittleEndian.AppendUint32(b, x)
+	}
+	return json.Marshal(b)
+}
+
+// UnmarshalJSON is for package json.
+func (n *numbers) UnmarshalJSON(text []byte) error {
+	var b []byte
+	if err := json.Unmarshal(text, &b); err != nil {
+		return err
+	}
+	for ; len(b) >= 4; b = b[4:] {
+		*n = append(*n, binary.LittleEndian.Uint32(b))
+	}
+	return nil
+}
 
 // Reserve makes the file of buffers now: later there may be no descriptor for it.
 func (l *Ledger) Reserve() error {
@@ -82,10 +114,10 @@ func (t *table) state() tableState {
 		if s.listed {
 			listed = 1
 		}
-		st.Slabs = append(st.Slabs, slabState{uint32(s.at), uint32(len(s.entries)), uint32(s.used), s.free, uint32(s.live), listed})
+		st.Slabs = append(st.Slabs, uint32(s.at), uint32(len(s.entries)), uint32(s.used), s.free, uint32(s.live), listed)
 	}
 	for _, c := range t.heads {
-		st.Heads = append(st.Heads, [2]uint32{uint32(c.at), uint32(len(c.first))})
+		st.Heads = append(st.Heads, uint32(c.at), uint32(len(c.first)))
 	}
 	return st
 }
@@ -170,7 +202,10 @@ func (l *Ledger) restoreProcess(st *processState) error {
 func (a *arena) restoreTable(st *tableState) (table, error) {
 	t := newTable(a)
 	t.seed, t.current, t.roomy, t.holes = st.Seed, st.Current, st.Roomy, st.Holes
-	for _, s := range st.Slabs {
+	for s := range slices.Chunk(st.Slabs, ofSlab) {
+		if len(s) < ofSlab {
+			return t, errPlace
+		}
 		added := slab{at: place(s[0]), used: int(s[2]), free: s[3], live: int(s[4]), listed: s[5] != 0}
 		if n := int(s[1]); n > 0 {
 			if !pieceFits(a, added.at, n, firstLen, slabLen, entryBytes) || added.used > n || added.live > added.used {
@@ -183,8 +218,8 @@ func (a *arena) restoreTable(st *tableState) (table, error) {
 		t.slabs = append(t.slabs, added)
 	}
 	buckets := 0
-	for _, h := range st.Heads {
-		if !pieceFits(a, place(h[0]), int(h[1]), firstLen, headLen, headBytes) {
+	for h := range slices.Chunk(st.Heads, ofHead) {
+		if len(h) < ofHead || !pieceFits(a, place(h[0]), int(h[1]), firstLen, headLen, headBytes) {
 			return t, errPlace
 		}
 		t.heads = append(t.heads, headChunk{a.heads(place(h[0]), int(h[1])), place(h[0])})

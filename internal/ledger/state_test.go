@@ -95,11 +95,12 @@ func TestLayout(t *testing.T) {
 func TestStateDamage(t *testing.T) {
 	for what, spoil := range map[string]func(*State){
 		"another layout":         func(st *State) { st.Layout++ },
-		"a slab outside":         func(st *State) { st.Processes[0].Table.Slabs[0][0] = 1 << 30 },
-		"a slab across the end":  func(st *State) { st.Processes[0].Table.Slabs[0] = slabState{8, slabLen} },
-		"a slab of odd length":   func(st *State) { st.Processes[0].Table.Slabs[0][1] = 9 },
-		"more used than there":   func(st *State) { st.Processes[0].Table.Slabs[0][2] = 9 },
-		"heads outside":          func(st *State) { st.Processes[0].Table.Heads[0][0] = 1 << 30 },
+		"a slab outside":         func(st *State) { st.Processes[0].Table.Slabs[0] = 1 << 30 },
+		"a slab across the end":  func(st *State) { copy(st.Processes[0].Table.Slabs, []uint32{8, slabLen}) },
+		"a slab of odd length":   func(st *State) { st.Processes[0].Table.Slabs[1] = 9 },
+		"more used than there":   func(st *State) { st.Processes[0].Table.Slabs[2] = 9 },
+		"half a slab":            func(st *State) { st.Processes[0].Table.Slabs = st.Processes[0].Table.Slabs[:3] },
+		"heads outside":          func(st *State) { st.Processes[0].Table.Heads[0] = 1 << 30 },
 		"more buckets":           func(st *State) { st.Processes[0].Table.Buckets = 1 << 20 },
 		"no buckets":             func(st *State) { st.Processes[0].Table.Buckets = 0 },
 		"another current slab":   func(st *State) { st.Processes[0].Table.Current = 7 },
