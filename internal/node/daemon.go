@@ -168,6 +168,7 @@ func (d *ttmond) attend(life, stop context.Context, hups <-chan os.Signal) error
 	case <-users.Done():
 	case <-stop.Done():
 	case next := <-d.next:
+		next.learned = d.learned() // before the collector is closed, which forgets it
 		dismiss()
 		if err := g.Wait(); err != nil {
 			d.log.Error("part of ttmond failed", "err", err)

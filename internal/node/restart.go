@@ -56,8 +56,9 @@ func sameFile(a, b string) bool {
 
 // request is a restart that was checked.
 type request struct {
-	conn   int // on which the next one answers; -1: no client waits
-	answer []byte
+	conn    int // on which the next one answers; -1: no client waits
+	answer  []byte
+	learned *collect.Learned
 }
 
 // restartEvery is the least time between two restarts: clients wait at each.
@@ -86,7 +87,7 @@ func (d *ttmond) restart(ctx context.Context) (said []string, begin func(conn in
 	if err != nil {
 		return nil, nil, err
 	}
-	return d.changes(found), func(conn int, answer []byte) { d.next <- request{conn, answer} }, nil
+	return d.changes(found), func(conn int, answer []byte) { d.next <- request{conn: conn, answer: answer} }, nil
 }
 
 // checkTimeout is how long the program that is to come may take to say that it can.
@@ -161,12 +162,11 @@ func (d *ttmond) reload(ctx context.Context) {
 // then clients are served as before, but nothing else runs any more.
 func (d *ttmond) become(ctx, stop context.Context, next request) error {
 	_ = handover.Notify("EXTEND_TIMEOUT_USEC=60000000")
-	learned := d.learned()
 	watched := d.watcher.export() // before clients have to wait
 	defer watched.end(false)
 	d.logs.Flush()
 	return d.whileStopped(ctx, true, func(paused time.Time) error {
-		s, err := d.save(paused, learned, next.answer)
+		s, err := d.save(paused, next.learned, next.answer)
 		if err != nil {
 			return err
 		}

@@ -33,14 +33,21 @@ type File struct {
 // handed is the state, as JSON.
 type handed struct {
 	Format    int    // of this state
-	Object    string // of the program in the kernel: another one's events mean something else
+	Kernel    int    // the format of the maps and events of the program in the kernel
+	Object    string // that program; another one of the same format is replaced
 	Processes []handedProcess
 	Libraries []handedLibrary
 }
 
 // format is that of the state. One of another format is not read: what it
 // leaves out would count as known.
-const format = 6
+const format = 7
+
+// kernelFormat is that of the maps and the events of bpf/watch.c: of what the program
+// of one release leaves to that of the next. Raise it where a structure changes, or gets
+// another meaning (TestKernelFormat knows the sizes). Then an upgrade attaches again, and
+// programs that run are met in the middle of their lives.
+const kernelFormat = 1
 
 type handedProcess struct {
 	Process    *blocks.Process
@@ -118,7 +125,7 @@ func (s *Source) Export() (state []byte, files []File, done func(taken bool), er
 		return nil, nil, nil, errors.New("it does not watch any more")
 	default:
 	}
-	h := handed{Format: format, Object: object()}
+	h := handed{Format: format, Kernel: kernelFormat, Object: object()}
 	for _, pid := range slices.Sorted(maps.Keys(s.accounts.processes)) {
 		h.Processes = append(h.Processes, s.accounts.processes[pid].export())
 	}
@@ -190,7 +197,7 @@ func (s *Source) lockProbes() (unlock func()) {
 func (k *kernel) maps() map[string]**ebpf.Map {
 	return map[string]**ebpf.Map{
 		"events": &k.Events, "processes": &k.Processes, "threads": &k.Threads, "lists": &k.Lists, "nameless": &k.Nameless, "users": &k.Users, "turn": &k.Turn, "pythons": &k.Pythons,
-		"work": &k.Work, "wanted": &k.Wanted, "hosts": &k.Hosts, "singles": &k.Singles,
+		"work": &k.Work, "wanted": &k.Wanted, "hosts": &k.Hosts, "singles": &k.Singles, "jumps": &k.Jumps, "lives": &k.Lives,
 	}
 }
 
@@ -348,10 +355,13 @@ func OpenFrom(o Options, state []byte, files []File) (*Source, error) {
 	if h.Format != format {
 		return nil, fmt.Errorf("the predecessor's accounts have format %d, not %d", h.Format, format)
 	}
-	if h.Object != object() {
-		return nil, errors.New("the predecessor's program in the kernel is another release's")
+	if h.Kernel != kernelFormat {
+		return nil, fmt.Errorf("the maps of the predecessor's program in the kernel have format %d, not %d", h.Kernel, kernelFormat)
 	}
 	k, err := fds.kernel()
+	if err == nil && h.Object != object() {
+		err = k.replace()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("taking over the predecessor's maps and probes: %w", err)
 	}
@@ -400,6 +410,29 @@ func (g descriptors) kernel() (k *kernel, err error) {
 		k.lifecycle = append(k.lifecycle, l)
 	}
 	return k, nil
+}
+
+// replace has everything that is attached jump to our program, in the place of that of
+// another release. Not an event is missed meanwhile.
+func (k *kernel) replace() (err error) {
+	next := &kernel{lifecycle: k.lifecycle}
+	over := map[string]*ebpf.Map{}
+	for name, m := range k.maps() {
+		over[name] = *m
+	}
+	err = next.load(over, func(maps map[string]*ebpf.MapSpec) {
+		for name, m := range over {
+			maps[name].MaxEntries = m.MaxEntries()
+		}
+	})
+	if err != nil {
+		k.Close()
+		return err
+	}
+	k.lifecycle = nil // they are attached still
+	k.Close()
+	*k = *next
+	return nil
 }
 
 func (s *Source) importState(h *handed, fds descriptors) error {

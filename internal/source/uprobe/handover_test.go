@@ -2,13 +2,19 @@ package uprobe
 
 import (
 	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
 	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/metalabi"
 )
 
@@ -48,8 +54,53 @@ func copies(t *testing.T, files []File) (out []File) {
 }
 
 // TestTakeover: the successor knows all that was, and misses nothing of what
-// happens meanwhile.
+// happens meanwhile, also where it brings another program for the kernel.
 func TestTakeover(t *testing.T) {
+	t.Run("the same program", func(t *testing.T) { testTakeover(t, func(*handed) {}) })
+	t.Run("another release's program", func(t *testing.T) { testTakeover(t, func(h *handed) { h.Object = "another" }) })
+}
+
+// TestKernelFormat: what the program of one release leaves in the kernel to that of the
+// next keeps its layout. Whatever changes here raises kernelFormat.
+func TestKernelFormat(t *testing.T) {
+	spec, err := loadWatch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for name, m := range spec.Maps {
+		if !strings.HasPrefix(name, ".") {
+			got = append(got, fmt.Sprintf("%s: %v of %d and %d bytes", name, m.Type, m.KeySize, m.ValueSize))
+		}
+	}
+	slices.Sort(got)
+	for _, x := range []any{
+		watchEvent{},
+		watchObjectEvent{},
+		watchListEvent{},
+		watchTakeEvent{},
+		watchChangeEvent{},
+		watchBlockEvent{},
+		watchWholeEvent{},
+		watchProviderEvent{},
+		watchRecordEvent{},
+		watchLayoutEvent{},
+		watchNoRoomEvent{},
+		watchClashEvent{},
+		watchTraceEvent{},
+		watchFrame{},
+		watchFailed{},
+		watchWorkEvent{},
+		watchBatch{},
+		watchExitEvent{},
+		watchForkEvent{},
+	} {
+		got = append(got, fmt.Sprintf("%T: %d bytes", x, binary.Size(x)))
+	}
+	golden.Check(t, "testdata/kernelformat.txt", []byte(fmt.Sprintf("format %d\n%s\n", kernelFormat, strings.Join(got, "\n"))))
+}
+
+func testTakeover(t *testing.T, change func(*handed)) {
 	old, err := Open(Options{fresh: time.Minute})
 	if err != nil {
 		t.Skipf("the kernel does not let us watch: %v", err)
@@ -84,11 +135,32 @@ func TestTakeover(t *testing.T) {
 	files = copies(t, files)
 	want = append(want, w.number("take 128")) // while no daemon reads
 	done(true)
+	var h handed
+	if err = json.Unmarshal(state, &h); err == nil {
+		change(&h)
+		state, err = json.Marshal(h)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	next, err := OpenFrom(Options{}, state, files)
 	if err != nil {
 		t.Fatal(err)
 	}
 	endOld()
+	if h.Object != object() { // what is attached jumps to the new one
+		var jumpsTo ebpf.ProgramID
+		info, err := next.kernel.OnHit.Info()
+		if err == nil {
+			err = next.kernel.Jumps.Lookup(uint32(watchJumpJUMP_HIT), &jumpsTo)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id, ok := info.ID(); !ok || id != jumpsTo {
+			t.Errorf("it jumps to program %d, not %d", jumpsTo, id)
+		}
+	}
 	if got, was := next.known[w.pid], old.known[w.pid]; !slices.Equal(got, was) || len(was) != 1 {
 		t.Errorf("the successor knows the libraries %v of the process, its predecessor %v", got, was)
 	}

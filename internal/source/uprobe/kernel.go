@@ -74,24 +74,40 @@ const recordBytes = uint32(eventBytes) + 8
 // pageBytes is what a page takes in its ring, with the pointer to its name.
 const pageBytes = pages.PageBytes + 8
 
-// load loads the program. ringBytes is a power of two. A quarter of the ring is
-// root's alone, and half of it one user's at most; of the table of processes root
-// has an eighth, and one user a quarter.
+// load loads the program. ringBytes is a power of two.
 func load(ringBytes, processes uint32) (*kernel, error) {
-	namespace, err := pidNamespace()
+	k := &kernel{}
+	err := k.load(nil, func(maps map[string]*ebpf.MapSpec) {
+		maps[watchMapEvents].MaxEntries = ringBytes
+		maps[watchMapProcesses].MaxEntries = processes
+	})
 	if err != nil {
 		return nil, err
+	}
+	if err := k.follow(); err != nil {
+		k.Close()
+		return nil, thisMachine(nil).obstacle(err)
+	}
+	return k, nil
+}
+
+// load loads the program, over the maps that it has already. A quarter of the ring is
+// root's alone, and half of it one user's at most; of the table of processes root
+// has an eighth, and one user a quarter. What is attached jumps to it from then on.
+func (k *kernel) load(over map[string]*ebpf.Map, size func(map[string]*ebpf.MapSpec)) error {
+	namespace, err := pidNamespace()
+	if err != nil {
+		return err
 	}
 	// From 5.11 on BPF memory is no longer locked; this fails without
 	// CAP_SYS_RESOURCE, and matters only if loading fails too.
 	memlock := rlimit.RemoveMemlock()
 	spec, err := loadWatch()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	spec.Maps[watchMapEvents].MaxEntries = ringBytes
-	spec.Maps[watchMapProcesses].MaxEntries = processes
-	workBytes := spec.Maps[watchMapWork].MaxEntries
+	size(spec.Maps)
+	ringBytes, processes, workBytes := spec.Maps[watchMapEvents].MaxEntries, spec.Maps[watchMapProcesses].MaxEntries, spec.Maps[watchMapWork].MaxEntries
 	if err := errors.Join(
 		spec.Variables[watchVarNamespace].Set(namespace),
 		spec.Variables[watchVarWakeBytes].Set(uint32(min(wakeBytes, ringBytes/4))),
@@ -103,17 +119,23 @@ func load(ringBytes, processes uint32) (*kernel, error) {
 		spec.Variables[watchVarWakeWorkBytes].Set(workBytes/8),
 		spec.Variables[watchVarAllWorkBytes].Set(workBytes/4*3),
 	); err != nil {
-		return nil, err
+		return err
 	}
-	k := &kernel{}
-	if err := spec.LoadAndAssign(&k.watchObjects, nil); err != nil {
-		return nil, thisMachine(memlock).obstacle(err)
+	if err := spec.LoadAndAssign(&k.watchObjects, &ebpf.CollectionOptions{MapReplacements: over}); err != nil {
+		return thisMachine(memlock).obstacle(err)
 	}
-	if err := k.follow(); err != nil {
-		k.Close()
-		return nil, thisMachine(nil).obstacle(err)
+	for table, programs := range map[*ebpf.Map]map[uint32]*ebpf.Program{
+		k.Jumps: {uint32(watchJumpJUMP_HIT): k.OnHit, uint32(watchJumpJUMP_WORKED): k.OnWorked, uint32(watchJumpJUMP_HOSTED): k.OnHosted},
+		k.Lives: {uint32(watchTurnOfLifeLIFE_EXEC): k.OnExec, uint32(watchTurnOfLifeLIFE_GONE): k.OnGone, uint32(watchTurnOfLifeLIFE_FORKED): k.OnForked},
+	} {
+		for at, program := range programs {
+			if err := table.Put(at, program); err != nil {
+				k.Close()
+				return thisMachine(nil).obstacle(err)
+			}
+		}
 	}
-	return k, nil
+	return nil
 }
 
 // follow attaches to exec, exit and fork of processes.

@@ -195,6 +195,15 @@ type watchHostWait struct {
 	Kind   uint32
 }
 
+type watchJump uint32
+
+const (
+	watchJumpJUMP_HIT    watchJump = 0
+	watchJumpJUMP_WORKED watchJump = 1
+	watchJumpJUMP_HOSTED watchJump = 2
+	watchJumpJUMPS       watchJump = 3
+)
+
 type watchLayoutEvent struct {
 	_       structs.HostLayout
 	Program uint64
@@ -352,6 +361,15 @@ type watchTraceEvent struct {
 	Stack  uint64
 }
 
+type watchTurnOfLife uint32
+
+const (
+	watchTurnOfLifeLIFE_EXEC   watchTurnOfLife = 0
+	watchTurnOfLifeLIFE_GONE   watchTurnOfLife = 1
+	watchTurnOfLifeLIFE_FORKED watchTurnOfLife = 2
+	watchTurnOfLifeLIVES       watchTurnOfLife = 3
+)
+
 type watchUser struct {
 	_         structs.HostLayout
 	Processes uint32
@@ -379,7 +397,9 @@ type watchWorkEvent struct {
 const (
 	watchMapEvents        = "events"
 	watchMapHosts         = "hosts"
+	watchMapJumps         = "jumps"
 	watchMapLists         = "lists"
+	watchMapLives         = "lives"
 	watchMapNameless      = "nameless"
 	watchMapNewHost       = "new_host"
 	watchMapProcesses     = "processes"
@@ -395,6 +415,12 @@ const (
 	watchProgGone         = "gone"
 	watchProgHit          = "hit"
 	watchProgHosted       = "hosted"
+	watchProgOnExec       = "on_exec"
+	watchProgOnForked     = "on_forked"
+	watchProgOnGone       = "on_gone"
+	watchProgOnHit        = "on_hit"
+	watchProgOnHosted     = "on_hosted"
+	watchProgOnWorked     = "on_worked"
 	watchProgWorked       = "worked"
 	watchVarAllBytes      = "all_bytes"
 	watchVarAllProcesses  = "all_processes"
@@ -450,12 +476,18 @@ type watchSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type watchProgramSpecs struct {
-	Exec   *ebpf.ProgramSpec `ebpf:"exec"`
-	Forked *ebpf.ProgramSpec `ebpf:"forked"`
-	Gone   *ebpf.ProgramSpec `ebpf:"gone"`
-	Hit    *ebpf.ProgramSpec `ebpf:"hit"`
-	Hosted *ebpf.ProgramSpec `ebpf:"hosted"`
-	Worked *ebpf.ProgramSpec `ebpf:"worked"`
+	Exec     *ebpf.ProgramSpec `ebpf:"exec"`
+	Forked   *ebpf.ProgramSpec `ebpf:"forked"`
+	Gone     *ebpf.ProgramSpec `ebpf:"gone"`
+	Hit      *ebpf.ProgramSpec `ebpf:"hit"`
+	Hosted   *ebpf.ProgramSpec `ebpf:"hosted"`
+	OnExec   *ebpf.ProgramSpec `ebpf:"on_exec"`
+	OnForked *ebpf.ProgramSpec `ebpf:"on_forked"`
+	OnGone   *ebpf.ProgramSpec `ebpf:"on_gone"`
+	OnHit    *ebpf.ProgramSpec `ebpf:"on_hit"`
+	OnHosted *ebpf.ProgramSpec `ebpf:"on_hosted"`
+	OnWorked *ebpf.ProgramSpec `ebpf:"on_worked"`
+	Worked   *ebpf.ProgramSpec `ebpf:"worked"`
 }
 
 // watchMapSpecs contains maps before they are loaded into the kernel.
@@ -464,7 +496,9 @@ type watchProgramSpecs struct {
 type watchMapSpecs struct {
 	Events    *ebpf.MapSpec `ebpf:"events"`
 	Hosts     *ebpf.MapSpec `ebpf:"hosts"`
+	Jumps     *ebpf.MapSpec `ebpf:"jumps"`
 	Lists     *ebpf.MapSpec `ebpf:"lists"`
+	Lives     *ebpf.MapSpec `ebpf:"lives"`
 	Nameless  *ebpf.MapSpec `ebpf:"nameless"`
 	NewHost   *ebpf.MapSpec `ebpf:"new_host"`
 	Processes *ebpf.MapSpec `ebpf:"processes"`
@@ -515,7 +549,9 @@ func (o *watchObjects) Close() error {
 type watchMaps struct {
 	Events    *ebpf.Map `ebpf:"events"`
 	Hosts     *ebpf.Map `ebpf:"hosts"`
+	Jumps     *ebpf.Map `ebpf:"jumps"`
 	Lists     *ebpf.Map `ebpf:"lists"`
+	Lives     *ebpf.Map `ebpf:"lives"`
 	Nameless  *ebpf.Map `ebpf:"nameless"`
 	NewHost   *ebpf.Map `ebpf:"new_host"`
 	Processes *ebpf.Map `ebpf:"processes"`
@@ -532,7 +568,9 @@ func (m *watchMaps) Close() error {
 	return _WatchClose(
 		m.Events,
 		m.Hosts,
+		m.Jumps,
 		m.Lists,
+		m.Lives,
 		m.Nameless,
 		m.NewHost,
 		m.Processes,
@@ -566,12 +604,18 @@ type watchVariables struct {
 //
 // It can be passed to loadWatchObjects or ebpf.CollectionSpec.LoadAndAssign.
 type watchPrograms struct {
-	Exec   *ebpf.Program `ebpf:"exec"`
-	Forked *ebpf.Program `ebpf:"forked"`
-	Gone   *ebpf.Program `ebpf:"gone"`
-	Hit    *ebpf.Program `ebpf:"hit"`
-	Hosted *ebpf.Program `ebpf:"hosted"`
-	Worked *ebpf.Program `ebpf:"worked"`
+	Exec     *ebpf.Program `ebpf:"exec"`
+	Forked   *ebpf.Program `ebpf:"forked"`
+	Gone     *ebpf.Program `ebpf:"gone"`
+	Hit      *ebpf.Program `ebpf:"hit"`
+	Hosted   *ebpf.Program `ebpf:"hosted"`
+	OnExec   *ebpf.Program `ebpf:"on_exec"`
+	OnForked *ebpf.Program `ebpf:"on_forked"`
+	OnGone   *ebpf.Program `ebpf:"on_gone"`
+	OnHit    *ebpf.Program `ebpf:"on_hit"`
+	OnHosted *ebpf.Program `ebpf:"on_hosted"`
+	OnWorked *ebpf.Program `ebpf:"on_worked"`
+	Worked   *ebpf.Program `ebpf:"worked"`
 }
 
 func (p *watchPrograms) Close() error {
@@ -581,6 +625,12 @@ func (p *watchPrograms) Close() error {
 		p.Gone,
 		p.Hit,
 		p.Hosted,
+		p.OnExec,
+		p.OnForked,
+		p.OnGone,
+		p.OnHit,
+		p.OnHosted,
+		p.OnWorked,
 		p.Worked,
 	)
 }

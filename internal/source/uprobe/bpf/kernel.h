@@ -15,12 +15,13 @@ typedef long long s64;
 // Maps are described by the types of the fields of an anonymous structure.
 #define MAP_INT(name, value) int (*name)[value]
 #define MAP_TYPE(name, type) type *name
-enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_LRU_HASH = 9, MAP_RINGBUF = 27, MAP_TASK_STORAGE = 29 };
+enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_PROG_ARRAY = 3, MAP_LRU_HASH = 9, MAP_RINGBUF = 27, MAP_TASK_STORAGE = 29 };
 enum { NO_PREALLOC = 1, STORAGE_CREATE = 1, RING_NO_WAKEUP = 1, RING_FORCE_WAKEUP = 2, RING_AVAIL_DATA = 0, NOEXIST = 1 };
 
 static void *(*map_lookup)(void *map, const void *key) = (void *)1;
 static long (*map_update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static long (*map_delete)(void *map, const void *key) = (void *)3;
+static long (*tail_call)(void *ctx, void *programs, u32 index) = (void *)12;
 static u64 (*pid_tgid)(void) = (void *)14;
 static u64 (*uid_gid)(void) = (void *)15; // the low half is the uid, in the first user namespace
 static long (*read_user)(void *to, u32 size, const void *from) = (void *)112;

@@ -1258,7 +1258,7 @@ INLINE void other_call(u32 tgid, struct thread *t)
 }
 
 SEC("uprobe.multi")
-int hosted(struct pt_regs *ctx)
+int on_hosted(struct pt_regs *ctx)
 {
 	if (!counts(attach_cookie(ctx), SINGLE_HOSTED))
 		return 0;
@@ -1309,7 +1309,7 @@ int hosted(struct pt_regs *ctx)
 }
 
 SEC("uprobe.multi")
-int hit(struct pt_regs *ctx)
+int on_hit(struct pt_regs *ctx)
 {
 	if (!counts(attach_cookie(ctx), SINGLE_HIT))
 		return 0;
@@ -1620,7 +1620,7 @@ INLINE void put_names(struct pieces *c, u32 tgid)
 }
 
 SEC("uprobe.multi")
-int worked(struct pt_regs *ctx)
+int on_worked(struct pt_regs *ctx)
 {
 	if (!counts(attach_cookie(ctx), SINGLE_WORKED))
 		return 0;
@@ -1663,7 +1663,7 @@ struct raw_args {
 
 // A process has become another program: none of its allocators is left.
 SEC("raw_tp/sched_process_exec")
-int exec(struct raw_args *ctx)
+int on_exec(struct raw_args *ctx)
 {
 	u32 tgid = pid_tgid() >> 32;
 	struct process *p = known(tgid);
@@ -1680,7 +1680,7 @@ int exec(struct raw_args *ctx)
 
 // The last thread of a process ends.
 SEC("raw_tp/sched_process_exit")
-int gone(struct raw_args *ctx)
+int on_gone(struct raw_args *ctx)
 {
 	u32 tgid = pid_tgid() >> 32;
 	struct process *p = known(tgid);
@@ -1714,7 +1714,7 @@ int gone(struct raw_args *ctx)
 // A process that was seen has made a child: it has the same library, and
 // nothing of it was missed.
 SEC("raw_tp/sched_process_fork")
-int forked(struct raw_args *ctx)
+int on_forked(struct raw_args *ctx)
 {
 	struct task_struct *child = (void *)ctx->arg[1];
 	struct process *parent = known(pid_tgid() >> 32), *p;
@@ -1740,3 +1740,38 @@ int forked(struct raw_args *ctx)
 	send(p, &e, EVENT_FORK);
 	return 0;
 }
+
+// What is attached only jumps: a link cannot be given another program, but what it
+// jumps to can be replaced, at any moment, by that of another release. So an upgrade of
+// the daemon misses nothing. Each of the two kinds of programs has its own table.
+enum jump { JUMP_HIT, JUMP_WORKED, JUMP_HOSTED, JUMPS };
+enum turn_of_life { LIFE_EXEC, LIFE_GONE, LIFE_FORKED, LIVES };
+
+struct {
+	MAP_INT(type, MAP_PROG_ARRAY);
+	MAP_INT(max_entries, JUMPS);
+	MAP_TYPE(key, enum jump);
+	MAP_TYPE(value, u32);
+} jumps SEC(".maps");
+
+struct {
+	MAP_INT(type, MAP_PROG_ARRAY);
+	MAP_INT(max_entries, LIVES);
+	MAP_TYPE(key, enum turn_of_life);
+	MAP_TYPE(value, u32);
+} lives SEC(".maps");
+
+#define JUMP(section, name, table, index) \
+	SEC(section) \
+	int name(void *ctx) \
+	{ \
+		tail_call(ctx, &table, index); \
+		return 0; \
+	}
+
+JUMP("uprobe.multi", hit, jumps, JUMP_HIT)
+JUMP("uprobe.multi", worked, jumps, JUMP_WORKED)
+JUMP("uprobe.multi", hosted, jumps, JUMP_HOSTED)
+JUMP("raw_tp/sched_process_exec", exec, lives, LIFE_EXEC)
+JUMP("raw_tp/sched_process_exit", gone, lives, LIFE_GONE)
+JUMP("raw_tp/sched_process_fork", forked, lives, LIFE_FORKED)
