@@ -224,7 +224,7 @@ function Memory(p: { run: Run }) {
               <td>{x.name}</td>
               <td>{poolNames[x.pool] ?? x.pool}</td>
               <td class="num">{mark(x.of.peak_bound) + bytes(x.of.peak_bytes)}</td>
-              <td class="num">{x.of.known_s > 0 ? mark(x.of.mean_bound) + bytes(x.of.mean_bytes) : "N/A"}</td>
+              <td class="num">{x.of.mean_text ?? "N/A"}</td>
             </tr>
           ))}
         </tbody>

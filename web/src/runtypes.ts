@@ -9,6 +9,7 @@ export interface RunPool {
   mean_bytes: number;
   mean_bound: Bound;
   known_s: number;
+  mean_text?: string;
 }
 
 export interface RunDevice {

@@ -18,11 +18,24 @@ func Present(list []runs.Run) {
 		x := &list[i]
 		x.End.Text, x.Failed, x.Formatted = End(x), x.End.Failed(), Format(x)
 		for k := range x.Devices {
-			x.Devices[k].Formatted = FormatDevice(&x.Devices[k])
+			d := &x.Devices[k]
+			d.Formatted = FormatDevice(x, d)
+			sayMeans(x, d.Pools)
+			for n := range d.Chips {
+				sayMeans(x, d.Chips[n].Pools)
+			}
 		}
 		for k := range x.Left {
 			x.Left[k].Text = Left(&runs.Run{Left: x.Left[k : k+1]})
 		}
+	}
+}
+
+// sayMeans completes pools of a run with their means in words.
+func sayMeans(r *runs.Run, pools map[string]runs.Pool) {
+	for name, p := range pools {
+		p.MeanText = Mean(r, p)
+		pools[name] = p
 	}
 }
 
@@ -48,13 +61,13 @@ func Format(r *runs.Run) *runs.Formatted {
 }
 
 // FormatDevice writes in words what a run took of a device.
-func FormatDevice(d *runs.Device) *runs.FormattedDevice {
+func FormatDevice(r *runs.Run, d *runs.Device) *runs.FormattedDevice {
 	missing := words.Missing(model.Absent)
 	mean := func(s *runs.Stat, say func(float64) string) string {
 		if s == nil || s.Seconds == 0 {
 			return missing
 		}
-		return say(s.Mean)
+		return over(r, say(s.Mean), s.Seconds)
 	}
 	most := func(s *runs.Stat, say func(float64) string) string {
 		if s == nil {
@@ -67,7 +80,7 @@ func FormatDevice(d *runs.Device) *runs.FormattedDevice {
 	}
 	x := &runs.FormattedDevice{
 		Open: seconds(d.Open), Power: mean(d.Power, form(metric.Watts)), PowerMax: most(d.Power, form(metric.Watts)), Energy: missing,
-		Hottest: most(d.Temperature, form(metric.Celsius)), Clock: mean(d.Clock, form(metric.Megahertz)), Activity: mean(d.Activity, form(metric.Estimate)), Busy: DeviceBusy(d), To: missing, From: missing, Trouble: Trouble(d),
+		Hottest: most(d.Temperature, form(metric.Celsius)), Clock: mean(d.Clock, form(metric.Megahertz)), Activity: mean(d.Activity, form(metric.Estimate)), Busy: DeviceBusy(r, d), To: missing, From: missing, Trouble: Trouble(d),
 	}
 	if d.Power != nil && d.Power.Seconds > 0 {
 		x.Energy = words.Mark(model.Unsure) + Joules(d.Energy)

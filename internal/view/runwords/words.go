@@ -155,11 +155,16 @@ func PoolName(p model.Pool) string {
 // Mean is what the run held of a pool on average. Where a tenth of the run or more is
 // not in it, it says how much is.
 func Mean(r *runs.Run, p runs.Pool) string {
-	figure, took := words.Figure(p.MeanBytes()), r.Took().Seconds()
-	if p.Seconds == 0 || p.Seconds >= 0.9*took {
-		return figure
+	return over(r, words.Figure(p.MeanBytes()), p.Seconds)
+}
+
+// over adds to a mean of how much of the run it is, where it is not of nearly all.
+func over(r *runs.Run, mean string, seconds float64) string {
+	took := r.Took().Seconds()
+	if seconds == 0 || seconds >= 0.9*took {
+		return mean
 	}
-	return figure + " over " + words.Share(p.Seconds/took)
+	return mean + " over " + words.Share(seconds/took)
 }
 
 // Job says to whom a run belongs, as words.Job does of a process.
@@ -246,16 +251,16 @@ func Joules(j float64) string {
 
 // Activity is the mean of the estimate over all devices of a run.
 func Activity(r *runs.Run) string {
-	var sum, seconds float64
+	var sum, seconds, longest float64
 	for i := range r.Devices {
 		if a := r.Devices[i].Activity; a != nil {
-			sum, seconds = sum+a.Mean*a.Seconds, seconds+a.Seconds
+			sum, seconds, longest = sum+a.Mean*a.Seconds, seconds+a.Seconds, max(longest, a.Seconds)
 		}
 	}
 	if seconds == 0 {
 		return words.Missing(model.Absent)
 	}
-	return words.Mark(model.Unsure) + words.Percent(sum/seconds)
+	return over(r, words.Mark(model.Unsure)+words.Percent(sum/seconds), longest)
 }
 
 // Busy is how busy a run had its devices, where that was measured, or what was
@@ -267,13 +272,13 @@ func Busy(r *runs.Run) string {
 	return Activity(r)
 }
 
-// DeviceBusy is the same of one device.
-func DeviceBusy(d *runs.Device) string {
+// DeviceBusy is the same of one device of a run.
+func DeviceBusy(r *runs.Run, d *runs.Device) string {
 	if b, known := d.Busy(); known {
 		return busyness(b)
 	}
 	if a := d.Activity; a != nil && a.Seconds > 0 {
-		return words.Mark(model.Unsure) + words.Percent(a.Mean)
+		return over(r, words.Mark(model.Unsure)+words.Percent(a.Mean), a.Seconds)
 	}
 	return words.Missing(model.Absent)
 }

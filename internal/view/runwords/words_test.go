@@ -1,6 +1,7 @@
 package runwords
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -77,7 +78,7 @@ func TestChange(t *testing.T) {
 // What one snapshot saw of a device is not nothing: it is not known.
 func TestDeviceSeenOnce(t *testing.T) {
 	d := &runs.Device{Power: &runs.Stat{Max: 71}, PCIe: &runs.PCIe{Bound: "exact"}}
-	if x := FormatDevice(d); x.Energy != "N/A" || x.To != "N/A" || x.From != "N/A" || x.PowerMax != "71 W" {
+	if x := FormatDevice(&runs.Run{}, d); x.Energy != "N/A" || x.To != "N/A" || x.From != "N/A" || x.PowerMax != "71 W" {
 		t.Errorf("%+v", x)
 	}
 }
@@ -109,6 +110,12 @@ func TestMean(t *testing.T) {
 		t.Run(want, func(t *testing.T) {
 			if got := Mean(r, runs.Pool{Mean: 2 << 30, MeanBound: "exact", Seconds: seconds}); got != want {
 				t.Errorf("known for %v s of 100: %q, want %q", seconds, got, want)
+			}
+			part := strings.TrimPrefix(strings.TrimPrefix(want, "~2.0 GiB"), "N/A")
+			d := runs.Device{Power: &runs.Stat{Mean: 80, Seconds: seconds}, Activity: &runs.Stat{Mean: 0.5, Seconds: seconds}}
+			r.Devices = []runs.Device{d}
+			if x := FormatDevice(r, &d); seconds > 0 && (x.Power != "80 W"+part || x.Activity != "~50 %"+part || x.Busy != "~50 %"+part || Activity(r) != x.Busy) {
+				t.Errorf("known for %v s of 100: %q %q %q, the run %q, want %q", seconds, x.Power, x.Activity, x.Busy, Activity(r), part)
 			}
 		})
 	}

@@ -181,7 +181,7 @@ func appendRunDevices(dst []byte, r *runs.Run, o Options) []byte {
 	rows := [][]string{{"Device", "Open", "Power mean", "max", "Energy", "Hottest", "AICLK mean", "Busy", "PCIe to", "from", "Trouble"}}
 	for i := range r.Devices {
 		d := &r.Devices[i]
-		x := runwords.FormatDevice(d)
+		x := runwords.FormatDevice(r, d)
 		rows = append(rows, []string{
 			strings.TrimSpace(deviceName(d.Index) + " " + words.Escape(d.Board)), x.Open, x.Power, x.PowerMax, x.Energy, x.Hottest, x.Clock, x.Busy, x.To, x.From, x.Trouble,
 		})
