@@ -64,7 +64,9 @@ func (t *tracker) observe(s *model.Snapshot) {
 	gap := t.last.IsZero() || dt < 0 || dt > t.gap()
 	seconds := dt.Seconds()
 	present := t.sort(s)
-	t.addUnseen(s)
+	if !t.one {
+		t.addUnseen(s)
+	}
 	conditions := conditionsOf(s)
 	for _, l := range t.live {
 		mine := present[l]

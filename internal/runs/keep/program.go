@@ -11,22 +11,27 @@ import (
 // Program follows one program: its processes are one run, whichever of them has a
 // device open. It is not safe for concurrent use.
 type Program struct {
-	pid int
-	t   tracker
+	mine func(*model.Snapshot, *model.Process) bool
+	t    tracker
 }
 
-// Follow begins to follow the program of a process. interval is the time between two
-// snapshots.
+// Follow begins to follow the program of a process and its descendants. interval is the
+// time between two snapshots.
 func Follow(pid int, interval time.Duration) *Program {
-	return &Program{pid: pid, t: tracker{one: true, interval: func() time.Duration { return interval }}}
+	return follow(func() time.Duration { return interval }, func(s *model.Snapshot, p *model.Process) bool { return descends(s, p, pid) })
 }
 
-// Observe takes a snapshot in, as far as it is about the program and its children.
+// follow begins to follow the program of which mine says which processes it has.
+func follow(interval func() time.Duration, mine func(*model.Snapshot, *model.Process) bool) *Program {
+	return &Program{mine, tracker{one: true, interval: interval}}
+}
+
+// Observe takes a snapshot in, as far as it is about the program.
 func (p *Program) Observe(s *model.Snapshot) {
 	own := *s
 	own.Processes = nil
 	for i := range s.Processes {
-		if descends(s, &s.Processes[i], p.pid) {
+		if p.mine(s, &s.Processes[i]) {
 			own.Processes = append(own.Processes, s.Processes[i])
 		}
 	}

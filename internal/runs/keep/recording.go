@@ -22,6 +22,7 @@ type Recorded struct {
 	// Command is that which was recorded; nil: it was the host.
 	Command []string
 	meta    recording.Meta
+	program *Program // the command that was recorded, with all of its processes
 	// traced are processes whose own ledgers were recorded: in a recording of a command
 	// they are its and its descendants'.
 	traced []recording.Process
@@ -41,6 +42,9 @@ func OfRecording(r *recording.Reader, until time.Time) (*Recorded, error) {
 	}}
 	c := r.Begin()
 	t.interval = func() time.Duration { return c.Meta.Interval }
+	out.program = follow(t.interval, func(s *model.Snapshot, p *model.Process) bool {
+		return c.Meta.PID != 0 && (descends(s, p, c.Meta.PID) || out.isTraced(p.ID()))
+	})
 	for {
 		rec, err := c.NextUntil(until)
 		if errors.Is(err, io.EOF) {
@@ -61,6 +65,7 @@ func OfRecording(r *recording.Reader, until time.Time) (*Recorded, error) {
 		}
 		if s != nil {
 			t.observe(s)
+			out.program.Observe(s)
 			out.place(s)
 		}
 	}
@@ -117,10 +122,21 @@ func (c *Recorded) exited(r *runs.Run) {
 	r.End.Kind, r.End.Code = runs.Exited, c.meta.ExitCode
 }
 
-// Program is the run that the recording is about: of a recording of a command that of
-// its process, of a child of it or of a descendant that libttmon was in, and nothing
-// else; of another one that of the same command as another run, else the largest.
+// Program is the run that the recording is about: of a recording of a command all of
+// its processes, those that descend from it or that libttmon was in, and nothing else;
+// of another one that of the same command as another run, else the largest.
 func (c *Recorded) Program(other *runs.Run) (runs.Run, bool) {
+	if c.meta.PID != 0 {
+		r, seen := c.program.Run()
+		if !seen {
+			return c.unseen()
+		}
+		if at := slices.IndexFunc(c.Runs, func(x runs.Run) bool { return same(&x, &r) }); at >= 0 {
+			r.ID = c.Runs[at].ID
+		}
+		c.exited(&r)
+		return r, true
+	}
 	of := func(is func(*runs.Run) bool) (list []runs.Run) {
 		for i := range c.Runs {
 			if is(&c.Runs[i]) {
@@ -128,15 +144,6 @@ func (c *Recorded) Program(other *runs.Run) (runs.Run, bool) {
 			}
 		}
 		return list
-	}
-	if c.meta.PID != 0 {
-		r, seen := largest(of(func(r *runs.Run) bool {
-			return slices.ContainsFunc(r.Processes, func(p runs.Process) bool { return p.PID == c.meta.PID || p.Parent == c.meta.PID || c.isTraced(p) })
-		}))
-		if seen {
-			return r, true
-		}
-		return c.unseen()
 	}
 	var own []runs.Run
 	if other != nil {
@@ -150,7 +157,7 @@ func (c *Recorded) Program(other *runs.Run) (runs.Run, bool) {
 	return largest(own)
 }
 
-func (c *Recorded) isTraced(p runs.Process) bool {
+func (c *Recorded) isTraced(p model.ProcessID) bool {
 	return slices.ContainsFunc(c.traced, func(x recording.Process) bool { return x.PID == p.PID && x.Start == p.StartTicks })
 }
 

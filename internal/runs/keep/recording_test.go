@@ -128,6 +128,40 @@ func TestProgramOfDescendant(t *testing.T) {
 	}
 }
 
+// A command with several processes is all of them, whichever descend from it or have
+// libttmon in them.
+func TestProgramOfSeveral(t *testing.T) {
+	c, err := OfRecording(record(t, recording.Meta{PID: 7}, recording.Process{ID: 1, PID: 8, Start: 8, Method: recording.ByLedger}), time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, ok := c.Program(nil)
+	if !ok || len(r.Processes) != 2 || len(r.Devices) != 2 || r.Pools["dram"].Peak != 330 || r.ID != c.Runs[0].ID {
+		t.Errorf("%v %+v", ok, r)
+	}
+	if len(c.Runs) != 2 {
+		t.Errorf("%d runs of the host", len(c.Runs))
+	}
+}
+
+// Of a program that is followed nothing is known from the ledgers of others, and it is
+// the same run when it opens a device again.
+func TestFollow(t *testing.T) {
+	p, sc := Follow(7, time.Second), &scene{}
+	sc.exits = []model.Exit{ledgerOf(99, 1000, 1<<30, model.Exact)}
+	p.Observe(sc.at(0))
+	if r, ok := p.Run(); ok {
+		t.Errorf("%+v", r)
+	}
+	for second, list := range [][]model.Process{{program(7, 0, 10, 0)}, {}, {}, {}, {}, {}, {}, {}, {child(program(8, 0, 60, 0), 7), program(9, 0, 500, 0)}} {
+		p.Observe(sc.at(float64(second+1), list...))
+	}
+	r, ok := p.Run()
+	if !ok || len(r.Processes) != 2 || r.Pools["dram"].Peak != 60 || r.End.Kind != runs.Running {
+		t.Errorf("%v %+v", ok, r)
+	}
+}
+
 func TestRecordingUpTo(t *testing.T) {
 	r := record(t, recording.Meta{})
 	for _, tt := range []struct {
