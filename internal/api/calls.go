@@ -117,7 +117,7 @@ func (s *Server) presentCalls() []call {
 		}},
 		{method: "GET", path: "/v1/said", serve: s.said, help: "a snapshot in words, as ttmon says it", params: []param{atParam}, answer: pagejson.Snapshot{}},
 		{method: "GET", path: "/v1/mesh", serve: s.mesh, help: "which Ethernet links of the chips are up, and what is cut off", params: []param{atParam}, answer: pagejson.Mesh{}},
-		{method: "GET", path: "/v1/facts", serve: s.facts, help: "all that is known of a device, in sections, as smi -q has it", params: []param{{name: "device", help: "bus id", required: true}, atParam}, answer: pagejson.Facts{}},
+		{method: "GET", path: "/v1/facts", serve: s.facts, help: "all that is known of a device, in sections, as smi -q has it, or of a process", params: []param{{name: "device", help: "bus id"}, {name: "pid", help: "of the process, instead of a device"}, atParam}, answer: pagejson.Facts{}},
 		{method: "GET", path: "/v1/words", serve: s.words, cheap: true, help: "the words for marks, missing values, sources and pools", answer: schemaOnly{}},
 		{method: "GET", path: "/v1/metrics", serve: s.metrics, cheap: true, help: "what /v1/range can be asked for", answer: metricsAnswer{}},
 		{method: "GET", path: "/v1/topology", serve: offered(s.opt.Topology != nil, s.topology), live: true, help: "PCIe distances and Ethernet links", answer: schemaOnly{}},

@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/metric"
@@ -79,10 +80,20 @@ func (s *Server) said(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// facts answers with all that is known of a device.
+// facts answers with all that is known of a device, or of a process.
 func (s *Server) facts(w http.ResponseWriter, r *http.Request) {
 	snap := s.asked(w, r)
 	if snap == nil {
+		return
+	}
+	if pid := r.URL.Query().Get("pid"); pid != "" {
+		for i := range snap.Processes {
+			if p := &snap.Processes[i]; strconv.Itoa(p.PID) == pid && p.State != model.Hidden {
+				answer(w, http.StatusOK, pagejson.FactsOfProcess(snap, p))
+				return
+			}
+		}
+		fail(w, http.StatusNotFound, "pid: there is no %q", pid)
 		return
 	}
 	bus := r.URL.Query().Get("device")

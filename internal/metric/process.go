@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/words"
@@ -40,7 +41,11 @@ func who() []Process {
 			},
 		},
 		{
-			Name: "user", Head: "User", Width: 8, Rank: 3, Help: "owner", JSON: "user",
+			Name: "name", Title: "Name", Head: "Name", Width: 15, Help: "name of the process", JSON: "name",
+			Get: func(_ *model.Snapshot, p *model.Process) Value { return living(p, text(p.Name)) },
+		},
+		{
+			Name: "user", Title: "User", Head: "User", Width: 8, Rank: 3, Help: "owner", JSON: "user",
 			Get: func(_ *model.Snapshot, p *model.Process) Value { return living(p, text(p.User)) },
 		},
 		{
@@ -126,8 +131,8 @@ func works() []Process {
 
 // onHost has what a process is to its host.
 func onHost() []Process {
-	plain := func(name, head, help string, width, rank int, get func(*model.Process) string) Process {
-		return Process{Name: name, Head: head, Help: help, Width: width, Rank: rank, Get: func(_ *model.Snapshot, p *model.Process) Value {
+	plain := func(name, title, head, help string, width, rank int, get func(*model.Process) string) Process {
+		return Process{Name: name, Title: title, Head: head, Help: help, Width: width, Rank: rank, Get: func(_ *model.Snapshot, p *model.Process) Value {
 			if text := get(p); text != "" {
 				return str(text)
 			}
@@ -136,21 +141,21 @@ func onHost() []Process {
 	}
 	return []Process{
 		{
-			Name: "cpu", Kind: Gauge, Rate: true, Unit: "%", Decimals: 1, As: Load, Head: "CPU", Width: 5, Rank: 6,
+			Name: "cpu", Title: "CPU", Kind: Gauge, Rate: true, Unit: "%", Decimals: 1, As: Load, Head: "CPU", Width: 5, Rank: 6,
 			Help: "share of one core; needs a second sample", JSON: "cpu_percent",
 			Get: func(_ *model.Snapshot, p *model.Process) Value { return living(p, num(p.CPU)) },
 		},
 		{
-			Name: "rss", Kind: Gauge, Unit: "MiB", Per: mib, Head: "RSS", Width: words.FigureWidth, Rank: 9,
+			Name: "rss", Title: "Host Memory", Kind: Gauge, Unit: "MiB", Per: mib, Head: "RSS", Width: words.FigureWidth, Rank: 9,
 			Help: "memory of the host it occupies", JSON: "rss_bytes", Synonyms: same("mem"),
 			Get: func(_ *model.Snapshot, p *model.Process) Value { return living(p, num(p.RSS)) },
 		},
 		{
-			Name: "threads", Kind: Gauge, Head: "Thr", Width: 4, Help: "number of threads", JSON: "threads",
+			Name: "threads", Title: "Threads", Kind: Gauge, Head: "Thr", Width: 4, Help: "number of threads", JSON: "threads",
 			Get: func(_ *model.Snapshot, p *model.Process) Value { return living(p, num(p.Threads)) },
 		},
 		{
-			Name: "time", Kind: Gauge, Unit: "s", As: Lasted, Head: "Time", Width: words.DurationWidth, Rank: 5, Help: "how long it has been running",
+			Name: "time", Title: "Running for", Kind: Gauge, Unit: "s", As: Lasted, Head: "Time", Width: words.DurationWidth, Rank: 5, Help: "how long it has been running",
 			Get: func(s *model.Snapshot, p *model.Process) Value {
 				if p.StartTime.IsZero() {
 					return Value{None: true}
@@ -158,16 +163,18 @@ func onHost() []Process {
 				return num(model.Value(max(0, s.Time.Sub(p.StartTime).Seconds())))
 			},
 		},
-		plain("job", "Job", "batch job, pod, container or unit", 20, 8, func(p *model.Process) string { return strings.TrimPrefix(words.Job(p), words.Nothing) }),
-		plain("container", "Container", "container it runs in", 14, 0, func(p *model.Process) string { return p.Container.ID }),
-		plain("unit", "Unit", "systemd unit", 20, 0, func(p *model.Process) string { return p.SystemdUnit }),
-		plain("pod", "Pod", "Kubernetes pod", 20, 0, podOf),
+		plain("job", "Belongs to", "Job", "batch job, pod, container or unit", 20, 8, func(p *model.Process) string { return strings.TrimPrefix(words.Job(p), words.Nothing) }),
+		plain("container", "Container", "Container", "container it runs in", 14, 0, func(p *model.Process) string { return p.Container.ID }),
+		plain("runtime", "Container Runtime", "Runtime", "docker, containerd, cri-o, podman, …", 10, 0, func(p *model.Process) string { return p.Container.Runtime }),
+		plain("step", "Slurm Step", "Step", "step of the Slurm job", 8, 0, func(p *model.Process) string { return p.SlurmStep }),
+		plain("unit", "Unit", "Unit", "systemd unit", 20, 0, func(p *model.Process) string { return p.SystemdUnit }),
+		plain("pod", "Pod", "Pod", "Kubernetes pod", 20, 0, podOf),
 		{
 			Name: "fds", Kind: Gauge, Head: "FDs", Width: 4, Help: "open descriptors of devices",
 			Get: func(_ *model.Snapshot, p *model.Process) Value { return descriptors(p) },
 		},
 		{
-			Name: "start", Kind: Gauge, As: Date, Head: "Started", Width: 12, Help: "when it was started",
+			Name: "start", Title: "Started", Kind: Gauge, As: Date, Head: "Started", Width: 12, Help: "when it was started",
 			Get: func(_ *model.Snapshot, p *model.Process) Value {
 				if p.StartTime.IsZero() {
 					return Value{None: true}
@@ -176,24 +183,24 @@ func onHost() []Process {
 			},
 		},
 		{
-			Name: "uid", Kind: Gauge, Head: "UID", Width: 6, Help: "number of the owner", JSON: "uid",
+			Name: "uid", Title: "UID", Kind: Gauge, Head: "UID", Width: 6, Help: "number of the owner", JSON: "uid",
 			Get: func(_ *model.Snapshot, p *model.Process) Value { return living(p, num(p.UID)) },
 		},
 		{
-			Name: "ppid", Kind: Gauge, Head: "PPID", Width: 7, Help: "parent",
+			Name: "ppid", Title: "Parent", Kind: Gauge, Head: "PPID", Width: 7, Help: "parent",
 			Get: func(_ *model.Snapshot, p *model.Process) Value { return count(p.PPID) },
 		},
 		{
 			Name: "state", Head: "State", Width: 8, Help: "running, exited (another process inherited its descriptor) or hidden", JSON: "state",
 			Get: func(_ *model.Snapshot, p *model.Process) Value { return str(string(p.State)) },
 		},
-		plain("source", "Source", "where its memory figures come from", 7, 0, sourcesOf),
+		plain("source", "", "Source", "where its memory figures come from", 7, 0, sourcesOf),
 		{
-			Name: "release", Head: "Release", Width: 10, Help: "tt-metal or ttnn release that it runs", JSON: "release",
+			Name: "release", Title: "Release", Head: "Release", Width: 10, Help: "tt-metal or ttnn release that it runs", JSON: "release",
 			Get: func(_ *model.Snapshot, p *model.Process) Value { return living(p, text(p.Release)) },
 		},
 		{
-			Name: "command", Head: "Command", Rank: 1, Help: "command line", Synonyms: same("cmd", "cmdline"),
+			Name: "command", Title: "Command", Head: "Command", Rank: 1, Help: "command line", Synonyms: same("cmd", "cmdline"),
 			Get: func(_ *model.Snapshot, p *model.Process) Value { return str(words.Command(p)) },
 		},
 	}
@@ -254,6 +261,34 @@ func (f *Field[S]) Cell(v Value) string {
 		return words.BoundColumn(uint64(max(v.Num, 0)), v.Bound)
 	}
 	return words.Mark(v.Bound) + f.Form().Format(v.Num)
+}
+
+// Full is a value in a report: in full length, with the reason where there is none.
+func (f *Field[S]) Full(v Value) string {
+	switch {
+	case v.Status == model.Pending && !v.None:
+		return strings.TrimSuffix(words.Missing(model.Absent)+" ("+words.Escape(v.Why)+")", " ()")
+	case !v.Known() && v.Why != "":
+		return strings.TrimSpace(f.Cell(v)) + " (" + words.Escape(v.Why) + ")"
+	case v.Known() && f.Kind == Text:
+		return words.Escape(v.Text)
+	case v.Known() && f.As == Date:
+		return time.Unix(int64(v.Num), 0).Local().Format("2006-01-02 15:04:05")
+	}
+	return strings.TrimSpace(f.Cell(v))
+}
+
+// ReportProcess lists the fields that a report about a process has, with their values.
+// What hardly any process has is left out where it is missing.
+func ReportProcess(s *model.Snapshot, p *model.Process) (fields []*Process, values []Value) {
+	list := Processes()
+	for i := range list {
+		f := &list[i]
+		if v := f.Get(s, p); f.Title != "" && (f.Rank > 0 || !v.None) {
+			fields, values = append(fields, f), append(values, v)
+		}
+	}
+	return fields, values
 }
 
 // Right reports whether the values of a column stand at its right: all but texts do.

@@ -141,6 +141,7 @@ export interface Fact {
   text: string;
   limit: number | null;
   level?: Level;
+  time?: string | null;
 }
 
 export interface Section {

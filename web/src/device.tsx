@@ -1,10 +1,9 @@
 // One device: what it is, how it does, how it did.
 
-import { useEffect, useState } from "preact/hooks";
-import { get } from "./api";
 import { A, Bar, Empty, Panel, poolNames, Reasons, StateOf } from "./parts";
 import { EventList } from "./events";
 import { bytes, field, mark, sensorsOf, title } from "./figures";
+import { AllFacts, useFacts } from "./facts";
 import { Operations } from "./operations";
 import { MetricChart, ofDevices, useEvents, useRangeData } from "./metricchart";
 import { ProcessTable } from "./processtable";
@@ -23,7 +22,7 @@ export function DevicePage(p: { s: State; name: string }) {
   const i = snap.devices.findIndex((d) => d.bus_id === p.name || String(d.index) === p.name);
   const d = snap.devices[i];
   const said = p.s.said?.devices[i];
-  const facts = useFacts(p.s, d?.bus_id);
+  const facts = useFacts(p.s, d && { device: d.bus_id });
   if (!d || !said) return <Empty>There is no device {p.name} here at this moment.</Empty>;
   return (
     <>
@@ -46,7 +45,9 @@ export function DevicePage(p: { s: State; name: string }) {
       </div>
       <Operations said={p.s.said!} device={d.index} />
       <Charts s={p.s} d={d} facts={facts} />
-      <AllFacts facts={facts} />
+      <Panel title="All that is known">
+        <AllFacts of={facts} />
+      </Panel>
     </>
   );
 }
@@ -79,22 +80,6 @@ function Neighbours(p: { devices: Device[]; at: number }) {
       {after && <A to={"/device/" + after.bus_id}>device {after.index} ›</A>}
     </nav>
   );
-}
-
-/** All that is known of a device, with every snapshot. */
-function useFacts(s: State, bus: string | undefined): Facts | null {
-  const [facts, set] = useState<Facts | null>(null);
-  useEffect(() => {
-    if (!bus) return;
-    const stop = new AbortController();
-    const q = new URLSearchParams({ device: bus });
-    if (s.at) q.set("at", s.at);
-    get<Facts>("facts?" + q, stop.signal)
-      .then(set)
-      .catch(() => {}); // the next snapshot asks again
-    return () => stop.abort();
-  }, [bus, s.at, s.snap?.time]);
-  return facts;
 }
 
 /** The field that says how busy it is: measured, or estimated where that is all there is. */
@@ -145,26 +130,6 @@ function Vital(p: { name: string } & Value) {
         {p.ratio !== null && <span class="fill" style={{ width: Math.min(100, p.ratio * 100).toFixed(1) + "%" }} />}
       </span>
     </div>
-  );
-}
-
-function AllFacts(p: { facts: Facts | null }) {
-  return (
-    <Panel title="All that is known">
-      {p.facts?.sections.map((x) => (
-        <section key={x.title} class="allfacts">
-          <h3>{x.title}</h3>
-          <dl>
-            {x.facts.map((f) => (
-              <div key={f.name} title={f.name}>
-                <dt>{f.title}</dt>
-                <dd class={f.known ? (f.level ?? "") : "gone"}>{f.text}</dd>
-              </div>
-            ))}
-          </dl>
-        </section>
-      ))}
-    </Panel>
   );
 }
 

@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { get } from "./api";
+import { AllFacts, useFacts } from "./facts";
 import { BankMap, Fit, Flame, useMap } from "./bankmap";
 import type { MapAnswer, MapPool, Site } from "./answers";
 import { Chart, type ChartData } from "./chart";
@@ -12,7 +13,7 @@ import { ProcessTable } from "./processtable";
 import { type Range, RangeChoice, useRange } from "./range";
 import { setQuery, useRoute } from "./route";
 import type { State } from "./store";
-import { bytes, clock, missing, moment, span } from "./figures";
+import { bytes, clock, span } from "./figures";
 import type { SaidProcess } from "./answers";
 import { type Process, told } from "./types";
 
@@ -71,32 +72,13 @@ export function ProcessPage(p: { s: State; name: string }) {
 }
 
 function Identity(p: { p: Process; s: SaidProcess; state: State }) {
-  const { p: proc, s } = p;
+  const { p: proc, s, state } = p;
   const sources = [...new Set(s.uses.map((u) => u.source))];
-  const facts: [string, string][] = [
-    ["User", told(s, "user")],
-    ["Job", told(s, "job")],
-    ["Ask", s.reach || "–"],
-    ["Started", proc.start_time ? moment(proc.start_time) : "–"],
-    ["Running for", told(s, "time")],
-    ["CPU", told(s, "cpu")],
-    ["Host memory", told(s, "rss")],
-    ["Threads", proc.threads === null ? missing(undefined).word : String(proc.threads)],
-    ["tt-metal", proc.release ?? "–"],
-    ["State", proc.state],
-    ["Parent", String(proc.ppid || "–")],
-  ];
+  const facts = useFacts(state, { pid: String(proc.pid) });
   return (
     <div class="two">
-      <Panel title="What it is">
-        <dl class="facts">
-          {facts.map(([k, v]) => (
-            <div key={k}>
-              <dt>{k}</dt>
-              <dd>{v}</dd>
-            </div>
-          ))}
-        </dl>
+      <Panel>
+        <AllFacts of={facts} />
       </Panel>
       <Panel title="What it holds">
         <div class="scroll" tabIndex={0} role="region" aria-label="What it holds">

@@ -50,7 +50,7 @@ function PartOf(p: { of: SheetPart }) {
   );
 }
 
-const said = (v: Fact): string => (v.time ? moment(v.time) : v.gone && v.why ? `${v.text} (${v.why})` : v.text);
+const said = (v: Fact): string => (v.time ? moment(v.time) : v.text);
 
 export function Facts(p: { list: Pair[] }) {
   return (
@@ -59,6 +59,7 @@ export function Facts(p: { list: Pair[] }) {
         <dt key={name}>{name}</dt>,
         <dd key={name + "="} class={v.gone ? "gone" : v.level && health(v.level)} title={v.note}>
           {said(v)}
+          {v.gone && v.why && ` (${v.why})`}
         </dd>,
       ])}
     </dl>

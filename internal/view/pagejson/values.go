@@ -2,6 +2,7 @@ package pagejson
 
 import (
 	"math"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/metric"
@@ -68,6 +69,29 @@ type Fact struct {
 	Text  string   `json:"text"`  // in full: with the reason where there is none
 	Limit *float64 `json:"limit"` // what it is measured against, in the unit of /v1/metrics
 	Level string   `json:"level,omitempty" ts:"Level"`
+	// Time is set of what is a time: who reads it has a zone of their own.
+	Time *time.Time `json:"time,omitempty"`
+}
+
+// FactsOfProcess says what a process is and does on its host.
+func FactsOfProcess(s *model.Snapshot, p *model.Process) *Facts {
+	section := Section{Title: "What it is", Facts: []Fact{}}
+	fields, values := metric.ReportProcess(s, p)
+	for i, f := range fields {
+		x := Fact{Name: f.Name, Title: f.Title, Known: values[i].Known(), Text: f.Full(values[i])}
+		if x.Known && f.As == metric.Date {
+			at := time.Unix(int64(values[i].Num), 0).UTC()
+			x.Time = &at
+		}
+		section.Facts = append(section.Facts, x)
+	}
+	if p.State != model.Running {
+		section.Facts = append(section.Facts, Fact{Name: "state", Title: "State", Known: true, Text: string(p.State), Level: model.Warning.String()})
+	}
+	if who := words.Reach(p); who != "" {
+		section.Facts = append(section.Facts, Fact{Name: "reach", Title: "Ask", Known: true, Text: who})
+	}
+	return &Facts{Schema: "ttmon.facts/1", Sections: []Section{section}}
 }
 
 // FactsOf says everything about a device of a snapshot.

@@ -3,7 +3,6 @@ package text
 import (
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
@@ -253,17 +252,10 @@ func (r *report) process(depth int, p *model.Process, u *model.DeviceUse) {
 		r.fact(depth, "Open Descriptors", say(u.OpenFDs, strconv.Itoa)+", inherited by others")
 		return
 	}
-	r.fact(depth, "Name", say(p.Name, words.Escape))
-	r.fact(depth, "Command", words.Command(p))
-	r.fact(depth, "User", say(p.User, words.Escape))
-	if !p.StartTime.IsZero() {
-		r.fact(depth, "Started", p.StartTime.In(r.o.zone()).Format("2006-01-02 15:04:05")+", "+words.Span(r.snap.Time.Sub(p.StartTime).Round(time.Second))+" ago")
+	fields, values := metric.ReportProcess(r.snap, p)
+	for i, f := range fields {
+		r.fact(depth, f.Title, f.Full(values[i]))
 	}
-	r.fact(depth, "Belongs to", orNA(job(p)))
-	r.fact(depth, "CPU", say(p.CPU, words.CPU))
-	r.fact(depth, "Host Memory", say(p.RSS, words.Bytes))
-	r.fact(depth, "Threads", say(p.Threads, strconv.Itoa))
-	r.fact(depth, "Release", say(p.Release, words.Escape))
 	r.fact(depth, "Open Descriptors", say(u.OpenFDs, strconv.Itoa))
 	if u.Inherited {
 		r.fact(depth, "Inherited", "yes: it did not open the device itself")
@@ -273,18 +265,6 @@ func (r *report) process(depth int, p *model.Process, u *model.DeviceUse) {
 	}
 	r.fact(depth, "Memory Source", orNA(words.Escape(string(u.Source))))
 	r.notes(depth, words.UseReasons(p, u, r.snap.Source))
-}
-
-// job is everything that is known of where a process belongs.
-func job(p *model.Process) string {
-	j := words.Job(p)
-	if j == words.Nothing {
-		return ""
-	}
-	if p.Container.ID != "" && p.Container.Pod != "" {
-		j += " (" + words.Escape(p.Container.Runtime) + " " + words.Escape(p.Container.ID) + ")"
-	}
-	return j
 }
 
 // unmatchedChips lists accounted chips that belong to no device of this host,

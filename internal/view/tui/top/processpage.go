@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
@@ -90,17 +91,14 @@ func (p *processPage) draw(s *State, area cells.Area) {
 
 func (p *processPage) entries(snap *model.Snapshot) []widget.Entry {
 	q := p.last.p
-	out := []widget.Entry{
-		{Heading: "Process"},
-		{Name: "Command", Value: p.last.command()},
-		{Name: "Name", Value: words.Foreign(q.Name)},
-		{Name: "User", Value: words.Foreign(q.User) + uid(q)},
-		{Name: "Parent", Value: strconv.Itoa(q.PPID)},
-		{Name: "Started", Value: p.started()},
-		{Name: "CPU", Value: words.Reading(q.CPU, words.CPU) + " of one core"},
-		{Name: "Host memory", Value: words.Reading(q.RSS, words.Bytes) + " resident"},
-		{Name: "Threads", Value: words.Reading(q.Threads, strconv.Itoa)},
-		{Name: "tt-metal", Value: words.Foreign(q.Release)},
+	out := []widget.Entry{{Heading: "Process"}}
+	fields, values := metric.ReportProcess(snap, q)
+	for i, f := range fields {
+		e := widget.Entry{Name: f.Title, Value: f.Full(values[i])}
+		if !values[i].Known() {
+			e.Style = cells.Faint
+		}
+		out = append(out, e)
 	}
 	if q.State != model.Running {
 		out = append(out, widget.Entry{Name: "State", Value: string(q.State), Style: cells.Warn})
@@ -108,46 +106,9 @@ func (p *processPage) entries(snap *model.Snapshot) []widget.Entry {
 	if how := words.Condition(q); how != "" {
 		out = append(out, widget.Entry{Name: "Condition", Value: how, Style: cells.Warn})
 	}
-	out = append(out, runsIn(q)...)
 	out = append(out, widget.Entry{Heading: "Memory"})
 	out = append(out, split(snap, q)...)
 	return append(out, p.inspectedEntries()...)
-}
-
-func uid(q *model.Process) string {
-	if v, ok := q.UID.Get(); ok && strconv.Itoa(v) != q.User.V {
-		return fmt.Sprintf(" (%d)", v)
-	}
-	return ""
-}
-
-func (p *processPage) started() string {
-	start := p.last.p.StartTime
-	if start.IsZero() {
-		return words.Nothing
-	}
-	return fmt.Sprintf("%s, %s ago", start.Local().Format("2006-01-02 15:04:05"), words.Duration(p.seen.Sub(start)))
-}
-
-// runsIn says where it runs: container, pod, job, unit.
-func runsIn(q *model.Process) []widget.Entry {
-	c := &q.Container
-	out := []widget.Entry{{Heading: "Where"}}
-	add := func(name, value string) {
-		if value != "" {
-			out = append(out, widget.Entry{Name: name, Value: words.Escape(value)})
-		}
-	}
-	add("Container", strings.TrimSpace(c.Runtime+" "+c.ID))
-	add("Pod", c.Pod)
-	add("Namespace", c.Namespace)
-	add("Slurm job", q.SlurmJob)
-	add("Slurm step", q.SlurmStep)
-	add("Unit", q.SystemdUnit)
-	if len(out) == 1 {
-		out = append(out, widget.Entry{Name: "Host", Value: "no container, job or unit known"})
-	}
-	return out
 }
 
 // poolWidth is the width of a column of the memory table.
