@@ -95,8 +95,8 @@ func (s *Source) hostRows() map[uint32]*watchHost {
 }
 
 // sweepHosts takes the probes out of processes that hit them too often. With mu.
-func (s *Source) sweepHosts(now time.Time) {
-	for pid, row := range s.hostRows() {
+func (s *Source) sweepHosts(rows map[uint32]*watchHost, now time.Time) {
+	for pid, row := range rows {
 		p := s.accounts.processes[pid]
 		if p == nil || p.hostFast {
 			continue

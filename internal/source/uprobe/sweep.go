@@ -66,6 +66,7 @@ func (s *Source) sweepOnce(now time.Time) {
 	var nameless uint64
 	_ = s.kernel.Nameless.Lookup(uint32(0), &nameless)
 	s.nameless.Store(nameless)
+	hosts, ended := s.hostRows(), s.findEnded(table) // what the kernel is asked for, without mu
 
 	defer s.dropGone()
 	s.mu.Lock()
@@ -95,7 +96,8 @@ func (s *Source) sweepOnce(now time.Time) {
 		}
 	}
 	for pid, p := range s.accounts.processes {
-		if _, seen := table[pid]; !seen && !sameProcess(int(pid), p.Start) {
+		_, seen := table[pid]
+		if start, gone := ended[pid]; !seen && gone && start == p.Start {
 			// It has ended, and either never hit a probe or its last event was lost.
 			s.forget(int(pid))
 			s.accounts.endProcess(p, now.UnixNano(), "it has ended")
@@ -108,8 +110,24 @@ func (s *Source) sweepOnce(now time.Time) {
 	}
 	maps.DeleteFunc(s.rates, func(key rateKey, _ count) bool { return s.accounts.processes[key.pid] == nil })
 	maps.DeleteFunc(s.elsewhere, func(pid uint32, _ bool) bool { _, seen := table[pid]; return !seen })
-	s.sweepHosts(now)
+	s.sweepHosts(hosts, now)
 	s.learnChips(now)
+}
+
+// findEnded finds processes that are not in the kernel's table, because they never hit
+// a probe or have ended, and do not run any more: their starts, by pid. Events wait
+// for mu, so they are looked for without it.
+func (s *Source) findEnded(table map[uint32]watchProcess) map[uint32]uint64 {
+	found := map[uint32]uint64{}
+	s.mu.Lock()
+	for pid, p := range s.accounts.processes {
+		if _, seen := table[pid]; !seen {
+			found[pid] = p.Start
+		}
+	}
+	s.mu.Unlock()
+	maps.DeleteFunc(found, func(pid uint32, start uint64) bool { return sameProcess(int(pid), start) })
+	return found
 }
 
 // isIdle reports whether no process is known that could hit a probe: before the ring
