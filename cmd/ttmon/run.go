@@ -245,6 +245,8 @@ func (c *checked) verdict(report *runreport.Report) error {
 		return exit.With(exitOpen, "run: cannot check for leaks, limits and failed allocations: libttmon did not see the program's allocations")
 	case report.PerCoreL1() && (c.leak != nil || c.noRoom || c.limits[model.L1] > 0):
 		return exit.With(exitOpen, "run: cannot check L1 for leaks, limits and failed allocations: the program's allocator gave it out core by core (HYBRID)")
+	case c.leak != nil && !report.LeaksKnown():
+		return exit.With(exitOpen, "run: cannot check for leaks: libttmon did not see all of the program's allocations")
 	case len(report.Uncertain) > 0:
 		x := &report.Uncertain[0]
 		return exit.With(exitOpen, "run: cannot check the limit of %s: the peak was %s, which may not be all", x.Name, words.Figure(x.Peak.PeakBytes()))

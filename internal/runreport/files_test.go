@@ -81,6 +81,30 @@ func TestUncertainLimit(t *testing.T) {
 	}
 }
 
+// What was left by a process of which events are missing may be more: no leak that is
+// seen is no proof that there is none.
+func TestUnknownLeaks(t *testing.T) {
+	none := uint64(0)
+	for name, c := range map[string]struct {
+		ledger runs.ProcessLedger
+		left   uint64
+		want   string
+	}{
+		"all was seen":          {runs.ProcessLedger{}, 0, `name="dram left behind"></testcase>`},
+		"events are missing":    {runs.ProcessLedger{Lost: 1}, 0, `<skipped message="allocations and frees are missing`},
+		"it came late":          {runs.ProcessLedger{Unsure: true}, 0, `<skipped message="allocations and frees are missing`},
+		"missing, and it leaks": {runs.ProcessLedger{Lost: 1}, 64, `<failure message="64 bytes in 1 blocks left behind">`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := ranOn(runs.Pool{Peak: 64, PeakBound: "exact", Blocks: &runs.Blocks{Left: runs.Amount{Bytes: c.left, Blocks: min(c.left, 1)}}})
+			r.Run.Processes = []runs.Process{{Ledger: &c.ledger}}
+			if got := string(JUnit(r, Limits{Leak: &none})); !strings.Contains(got, c.want) {
+				t.Errorf("no %q in\n%s", c.want, got)
+			}
+		})
+	}
+}
+
 // TestJUnitGrown: the file for CI tells what grew step by step from what was alive
 // at the end.
 func TestJUnitGrown(t *testing.T) {

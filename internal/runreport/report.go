@@ -89,11 +89,15 @@ func (r *Report) PerCoreL1() bool {
 	return slices.ContainsFunc(r.Run.Processes, func(p runs.Process) bool { return p.Ledger != nil && p.Ledger.PerCoreL1 })
 }
 
+// LeaksKnown reports whether all that was left behind is in the figures. Of L1 that was
+// kept per core it is not, and PerCoreL1 says so.
+func (r *Report) LeaksKnown() bool {
+	return !slices.ContainsFunc(r.Run.Processes, func(p runs.Process) bool { return p.Ledger != nil && (p.Ledger.Lost > 0 || p.Ledger.Unsure) })
+}
+
 // Unsure reports whether a process's ledger does not have all of its allocations.
 func (r *Report) Unsure() bool {
-	return slices.ContainsFunc(r.Run.Processes, func(p runs.Process) bool {
-		return p.Ledger != nil && (p.Ledger.Lost > 0 || p.Ledger.Unsure || p.Ledger.PerCoreL1)
-	})
+	return !r.LeaksKnown() || r.PerCoreL1()
 }
 
 // Releases are those of tt-metal that the processes use, as far as known.
