@@ -219,6 +219,29 @@ func TestManyHangups(t *testing.T) {
 	}
 }
 
+// What a shell has started before it became ttmond is not ended, and waited for when it
+// ends.
+func TestReloadSparesOthers(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.wrapper = []string{"sh", "-c", `sleep 1000 & echo "child $!" >&2; exec "$0" "$@"`}
+	i := h.start()
+	h.wrapper = nil
+	h.takeOver()
+	h.takeOver()
+	var child int
+	if _, err := fmt.Sscanf(i.log.String(), "child %d", &child); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(child, 0); err != nil {
+		t.Fatalf("the child of the shell has gone: %v", err)
+	}
+	if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	h.await("it to be waited for", func() bool { return syscall.Kill(child, 0) != nil })
+}
+
 // A reload leaves nothing open, and no child that is not waited for.
 func TestReloadLeavesNothing(t *testing.T) {
 	t.Parallel()

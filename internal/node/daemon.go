@@ -149,7 +149,9 @@ func (d *ttmond) run(ctx context.Context, hups <-chan os.Signal) error {
 // attend runs what answers users, until it may end: with the signal to stop, or as
 // another program.
 func (d *ttmond) attend(life, stop context.Context, hups <-chan os.Signal) error {
-	endInherited(d.log)
+	if d.inherited.restored {
+		reapInherited(d.log)
+	}
 	watching, unwatch := context.WithCancel(life)
 	defer unwatch()
 	users, dismiss := context.WithCancel(life)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -193,21 +194,21 @@ func (s *inherited) assign(c Config, files *[]handover.File) {
 	}
 }
 
-// endInherited waits for children of the program before us: no other process does. One
-// that is stuck in a read stays until that returns.
-func endInherited(log *slog.Logger) {
+// reapInherited waits for children that this process had before the program was
+// executed: a read of a device that does not return, or what a shell started before it
+// became ttmond. No other process waits for them, and it is not for us to end them.
+func reapInherited(log *slog.Logger) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid()))
 	if err != nil {
 		log.Debug("cannot list processes of previous ttmond", "err", err)
 	}
-	var pid int
-	for field := range strings.FieldsSeq(string(b)) {
-		if _, err := fmt.Sscan(field, &pid); err != nil {
-			continue
+	children := strings.Fields(string(b))
+	for _, field := range children[:min(len(children), maxReaped)] { // each takes a thread
+		if pid, err := strconv.Atoi(field); err == nil {
+			go func() { _, _ = unix.Wait4(pid, nil, unix.WALL, nil) }()
 		}
-		go func(pid int) {
-			_ = unix.Kill(pid, unix.SIGKILL)
-			_, _ = unix.Wait4(pid, nil, unix.WALL, nil)
-		}(pid)
 	}
 }
+
+// maxReaped is more children than there are reads that may not return.
+const maxReaped = 64
