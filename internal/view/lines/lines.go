@@ -49,9 +49,14 @@ func (l Line) Width() (n int) {
 	return n
 }
 
-// Put draws a line into a row of a screen, and returns the column after it.
+// Put draws a line into a row of a screen, and returns the column after it. Between
+// spans of text the row stays as it is: a heading has a background.
 func (l Line) Put(a cells.Area, x, y int) int {
 	for _, s := range l {
+		if s.Style == cells.Text && strings.Trim(s.Text, " ") == "" {
+			x += len(s.Text)
+			continue
+		}
 		x = a.Put(x, y, s.Text, s.Style)
 	}
 	return x

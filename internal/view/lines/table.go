@@ -157,8 +157,8 @@ func (t *Table) wanted(i, total int) int {
 // wantRest is how much of a command makes other columns give way to it.
 func wantRest(total int) int { return min(34, total*3/10) }
 
-// drop takes columns away, the highest rank first, until the rest fits, and puts
-// back what turns out to fit after all.
+// drop takes columns away, the highest rank first, until the rest fits, and puts back
+// what turns out to fit after all.
 func (t *Table) drop(widths []int, total int) {
 	full := slices.Clone(widths)
 	var gone []int
@@ -174,6 +174,9 @@ func (t *Table) drop(widths []int, total int) {
 		}
 		gone = append(gone, next)
 		widths[next] = Hidden
+	}
+	if t.Fixed { // what is left is for those that may grow
+		return
 	}
 	for _, i := range slices.Backward(gone) {
 		if widths[i] = full[i]; t.used(widths) > total {

@@ -167,7 +167,7 @@ func (u *setup) choose(s *State, o *config.Option, names []string) []tui.Effect 
 // usualColumns are the columns that are shown while none are chosen.
 func (s *State) usualColumns() []string {
 	var out []string
-	for _, c := range s.proc.fitted(nil, s.w) {
+	for _, c := range s.proc.fitted(s.w) {
 		out = append(out, c.Name)
 	}
 	return out

@@ -76,7 +76,7 @@ func TestFilterBesideTitles(t *testing.T) {
 	for w := 40; w <= 200; w += 5 {
 		st := open(t, 4, w, 24, func(c *config.Config) { c.Top.Processes.Filter = "user=root or user=alice or cmd~llama" })
 		var titles []string
-		for _, c := range st.s.proc.fitted(nil, w) {
+		for _, c := range st.s.proc.fitted(w) {
 			titles = append(titles, c.Head)
 		}
 		last := titles[len(titles)-1]

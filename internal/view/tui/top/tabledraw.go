@@ -2,9 +2,9 @@ package top
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/ttmon/ttmon/internal/metric"
+	columns "github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
@@ -18,44 +18,49 @@ const minCommand = 20
 // tagWidth is the room before the first column, where a tagged process has its sign.
 const tagWidth = 1
 
-// fitted is the columns to draw in w cells: the chosen ones, or as many of
-// the usual ones as fit.
-func (t *table) fitted(chosen []string, w int) []*metric.Process {
-	var list []*metric.Process
-	for _, name := range chosen {
-		list = append(list, metric.ProcessNamed(name))
+// layout lays out the chosen columns in w cells, or as many of the usual ones as fit.
+func (t *table) layout(names []string, w int) (fields []*metric.Process, x *columns.Table, at []columns.Place) {
+	for _, name := range names {
+		fields = append(fields, metric.ProcessNamed(name))
 	}
-	if len(list) > 0 {
-		return list
-	}
+	chosen := len(fields) > 0
 	all := metric.Processes()
 	for i := range all {
-		if all[i].Rank > 0 {
-			list = append(list, &all[i])
+		if !chosen && all[i].Rank > 0 {
+			fields = append(fields, &all[i])
 		}
 	}
-	width := func() int {
-		sum := tagWidth + max(minCommand, w/4)
-		for _, f := range list {
-			if f.Width > 0 {
-				sum += f.Width + 1
-			}
+	x = &columns.Table{Fixed: true, Close: true, Indent: tagWidth}
+	for _, f := range fields {
+		c := columns.Column{Head: f.Head, Least: f.Width, Right: f.Right(), Rank: f.Rank, Rest: f.Width == 0}
+		if chosen || f.Rank <= 1 {
+			c.Rank = 0
 		}
-		return sum
+		if c.Rest {
+			c.Least = max(minCommand, w/4)
+		}
+		x.Columns = append(x.Columns, c)
 	}
-	for width() > w {
-		drop := 0
-		for i := range list {
-			if list[i].Rank > list[drop].Rank {
-				drop = i
-			}
+	return fields, x, x.Layout(w)
+}
+
+// fitted are the columns that there is room for, while none are chosen.
+func (t *table) fitted(w int) (list []*metric.Process) {
+	fields, _, at := t.layout(nil, w)
+	for i, f := range fields {
+		if at[i].W >= 0 {
+			list = append(list, f)
 		}
-		if list[drop].Rank <= 1 {
-			break
-		}
-		list = slices.Delete(list, drop, drop+1)
 	}
 	return list
+}
+
+// arrow is the sign of the order, at the title sorted by.
+func (s *State) arrow() string {
+	if s.cfg.Top.Processes.Descending {
+		return "▼"
+	}
+	return "▲"
 }
 
 // draw draws the heading and as many rows as there is room for.
@@ -72,16 +77,16 @@ func (t *table) draw(s *State, area cells.Area) {
 		}
 		return nil
 	})
-	columns := t.fitted(s.cfg.Top.Processes.Columns, area.W)
+	fields, x, at := t.layout(s.cfg.Top.Processes.Columns, area.W)
 	heading, body := area.Top(1)
-	t.drawHeading(s, heading, columns)
+	t.drawHeading(s, heading, fields, x, at)
 	t.height = body.H
 	t.scroll = min(max(t.scroll, t.cursor-body.H+1), max(t.cursor, 0))
 	t.scroll = min(max(t.scroll, 0), max(len(t.rows)-body.H, 0))
 	for y := 0; y < body.H && t.scroll+y < len(t.rows); y++ {
 		i := t.scroll + y
 		line := body.Sub(0, y, body.W, 1)
-		t.drawRow(s, line, columns, i)
+		t.drawRow(s, line, fields, x, at, i)
 		t.touchRow(s, line, i)
 	}
 	if len(t.rows) == 0 && body.H > 0 {
@@ -116,37 +121,33 @@ func (t *table) wheel(s *State, m widget.Motion) {
 
 // drawHeading draws the titles; the one sorted by carries an arrow. A press
 // on a title sorts by it, a second one turns the order round.
-func (t *table) drawHeading(s *State, row cells.Area, columns []*metric.Process) {
+func (t *table) drawHeading(s *State, row cells.Area, fields []*metric.Process, x *columns.Table, at []columns.Place) {
 	row.Fill(' ', cells.Heading)
-	arrow := "▲"
-	if s.cfg.Top.Processes.Descending {
-		arrow = "▼"
+	for i, f := range fields {
+		if s.sortField().Name == f.Name {
+			x.Columns[i].Head += s.arrow()
+		}
 	}
-	x, end := tagWidth, 0
-	for _, c := range columns {
-		w := c.Width
-		if w == 0 {
-			w = row.W - x
+	end := x.Head(at, cells.Heading).Put(row, 0, 0)
+	for i, f := range fields {
+		if at[i].W < 0 {
+			continue
 		}
-		title, style := c.Head, cells.Heading
-		if s.sortField().Name == c.Name {
-			title, style = title+arrow, cells.Sorted
+		if s.sortField().Name == f.Name {
+			n := min(words.Width(x.Columns[i].Head), at[i].W)
+			from := at[i].X
+			if x.Columns[i].Right {
+				from += at[i].W - n
+			}
+			row.Paint(from, 0, n, cells.Sorted)
 		}
-		cell := row.Sub(x, 0, w, 1)
-		if !c.Right() {
-			end = x + cell.Put(0, 0, title, style)
-		} else {
-			cell.PutRight(w, 0, title, style)
-			end = x + w
-		}
-		s.hits.Add(cell, func(m tui.Mouse) []tui.Effect {
+		s.hits.Add(row.Sub(at[i].X, 0, at[i].W, 1), func(m tui.Mouse) []tui.Effect {
 			if m.Action == tui.Press {
 				s.focus = processes
-				return s.sortBy(c.Name)
+				return s.sortBy(f.Name)
 			}
 			return nil
 		})
-		x += w + 1
 	}
 	t.drawFilter(row.Sub(end+1, 0, row.W-end-1, 1))
 }
@@ -189,29 +190,23 @@ func (s *State) sortBy(name string) []tui.Effect {
 	return s.sortDescending(metric.ProcessNamed(name).Right())
 }
 
-func (t *table) drawRow(s *State, line cells.Area, columns []*metric.Process, i int) {
+func (t *table) drawRow(s *State, line cells.Area, fields []*metric.Process, x *columns.Table, at []columns.Place, i int) {
 	r := &t.rows[i]
 	_, tagged := t.tagged[r.id()]
-	x := tagWidth
-	for _, c := range columns {
-		text, style := cellOf(c, s.shown, r)
+	var out columns.Row
+	for k, f := range fields {
+		text, style := cellOf(f, s.shown, r)
 		if tagged {
 			style = cells.Tagged
 		} else if r.parent {
 			style = cells.Faint
 		}
-		switch {
-		case c.Width == 0:
-			rest := line.Sub(x, 0, line.W-x, 1)
-			rest.Put(0, 0, words.Truncate(cut(text, t.sideways), rest.W), style)
-			x = line.W
-		case !c.Right():
-			line.Put(x, 0, words.Truncate(text, c.Width), style)
-		default:
-			line.PutRight(x+c.Width, 0, words.Truncate(text, c.Width), style)
+		if x.Columns[k].Rest {
+			text = cut(text, t.sideways)
 		}
-		x += c.Width + 1
+		out.Cells = append(out.Cells, columns.C(text, style))
 	}
+	x.Line(at, &out, true).Put(line, 0, 0)
 	if tagged {
 		line.Set(0, 0, '+', cells.Tagged)
 	}
