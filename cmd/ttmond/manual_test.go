@@ -37,7 +37,7 @@ func sections(*cobra.Command) []clidocs.Section {
 	return []clidocs.Section{
 		{Title: "CONFIGURATION", Prose: "A TOML file. This is all that can be set, with what holds where nothing is said; --check-config prints\nwhat holds on this host.\n\n" + indented},
 		{Title: "SIGNALS", Terms: []clidocs.Term{
-			{Name: "SIGHUP", Meaning: "read the configuration again, as ttmon daemon reload has it done; a mistake in it changes nothing"},
+			{Name: "SIGHUP", Meaning: "execute the program again in the same process, and read the configuration; a mistake in it changes nothing"},
 			{Name: "SIGTERM, SIGINT", Meaning: "end; the connections of clients are kept by a small process until ttmond starts again"},
 		}},
 		{Title: "EXIT STATUS", Terms: []clidocs.Term{
