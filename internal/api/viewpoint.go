@@ -215,6 +215,7 @@ func (v viewpoint) conceal(p *model.Process) {
 	p.RSS = model.Missing[uint64](model.Denied, hiddenWhy)
 	p.Threads = model.Missing[int](model.Denied, hiddenWhy)
 	p.Release = model.Missing[string](model.Denied, hiddenWhy)
+	p.Type = p.Release
 	p.SlurmStep, p.SlurmFrom, p.Reach = "", "", model.Reach{}
 	p.Container, p.SlurmJob, p.SystemdUnit, p.PPID, p.Condition = model.Container{}, "", "", 0, ""
 	p.Failures = nil

@@ -241,14 +241,21 @@ func addReleases(s *model.Snapshot, known []model.Process) {
 	if len(known) == 0 {
 		return
 	}
-	by := make(map[model.ProcessID]model.Reading[string], len(known))
+	by := make(map[model.ProcessID]*model.Process, len(known))
 	for i := range known {
-		by[known[i].ID()] = known[i].Release
+		by[known[i].ID()] = &known[i]
 	}
 	for i := range s.Processes {
 		p := &s.Processes[i]
-		if r, ok := by[p.ID()]; ok && (r.Known() || r.Why != "") && !p.Release.Known() {
+		from := by[p.ID()]
+		if from == nil {
+			continue
+		}
+		if r := from.Release; (r.Known() || r.Why != "") && !p.Release.Known() {
 			p.Release = r
+		}
+		if !p.Type.Known() {
+			p.Type = from.Type
 		}
 	}
 }

@@ -145,6 +145,7 @@ func where() []App {
 		plain("slurm.job_id", "Slurm job", "slurm_job", func(p *model.Process) string { return p.SlurmJob }),
 		plain("slurm.step_id", "step of the Slurm job", "slurm_step", func(p *model.Process) string { return p.SlurmStep }),
 		plain("systemd.unit", "systemd unit", "systemd_unit", func(p *model.Process) string { return p.SystemdUnit }),
+		via("type"),
 		via("release"),
 	}
 }

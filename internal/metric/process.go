@@ -200,6 +200,10 @@ func onHost() []Process {
 			Get: func(_ *model.Snapshot, p *model.Process) Value { return living(p, text(p.Release)) },
 		},
 		{
+			Name: "type", Title: "Type", Head: "Type", Width: 8, Help: "what it uses its devices with: ttnn (a ttnn package), tt-metal (a C++ program, or ttnn built from its sources), other", JSON: "type",
+			Get: func(_ *model.Snapshot, p *model.Process) Value { return living(p, text(p.Type)) },
+		},
+		{
 			Name: "command", Title: "Command", Head: "Command", Rank: 1, Help: "command line", Synonyms: same("cmd", "cmdline"),
 			Get: func(_ *model.Snapshot, p *model.Process) Value { return str(words.Command(p)) },
 		},

@@ -36,6 +36,7 @@ type Process struct {
 	Reach       Reach     `see:"fields"`
 
 	Release Reading[string] `see:"proc"` // tt-metal/ttnn release it runs
+	Type    Reading[string] `see:"proc"` // what it uses devices with: TypeTTNN and the like
 	Doubts  []Doubt         `see:"all"`  // about all of its figures
 	Devices []DeviceUse     `see:"all"`  // by device index
 	Work    ProcessWork     `see:"all"`
@@ -164,3 +165,10 @@ type Peak struct {
 	Bytes  Bytes
 	At     time.Time
 }
+
+// Types of processes.
+const (
+	TypeTTNN  = "ttnn"     // the library of a ttnn package
+	TypeMetal = "tt-metal" // a tt-metal of its own: a C++ program, or ttnn built from its sources
+	TypeOther = "other"    // neither: a tool, or a program that tt-metal is linked into
+)

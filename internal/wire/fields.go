@@ -268,6 +268,7 @@ func process(a archive, p *model.Process) {
 	optional(a, "systemd_unit", &p.SystemdUnit)
 	reach(a, &p.Reach)
 	reading(a, "release", &p.Release)
+	reading(a, "type", &p.Type)
 	doubts(a, &p.Doubts)
 	items(a, "devices", &p.Devices, use)
 	processWork(a, &p.Work)

@@ -64,7 +64,7 @@ func (p *Process) id() model.ProcessID {
 func (p *Process) known() model.Process {
 	out := model.Process{
 		PID: p.PID, StartTicks: p.StartTicks, StartTime: p.StartTime, State: model.Running,
-		Name: model.Value(p.Name), Release: p.Release,
+		Name: model.Value(p.Name), Release: p.Release, Type: p.Type,
 	}
 	if p.UID >= 0 {
 		out.UID = model.Value(p.UID)

@@ -98,6 +98,36 @@ func TestLayout2InLayout3(t *testing.T) {
 	}
 }
 
+// TestType: what a process uses its devices with, by the library that it maps.
+func TestType(t *testing.T) {
+	wheel := install(t, "0.81.1")
+	own := filepath.Join(t.TempDir(), "libtt_metal.so")
+	bytes, err := os.ReadFile(wheel)
+	if err == nil {
+		err = os.WriteFile(own, bytes, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newScene(t)
+	for lib, want := range map[string]string{wheel: model.TypeTTNN, own: model.TypeMetal} {
+		t.Run(want, func(t *testing.T) {
+			p := s.start(metal.Options{Layout: 3}, "lib "+lib, "open 1", "alloc 1 dram 10")
+			s.read()
+			if v := s.process(p).Type; v.V != want {
+				t.Errorf("type %+v", v)
+			}
+		})
+	}
+	t.Run(model.TypeOther, func(t *testing.T) {
+		p := s.start(metal.Options{Layout: 3}, "open 1", "alloc 1 dram 10")
+		s.read()
+		if v := s.process(p).Type; v.V != model.TypeOther {
+			t.Errorf("type %+v", v)
+		}
+	})
+}
+
 // A library is another release's when it was installed again: what was known of
 // its file ends with the last process that maps it.
 func TestReleaseReinstalled(t *testing.T) {

@@ -99,4 +99,5 @@ type Process struct {
 	ShutOut []model.Doubt
 
 	Release model.Reading[string] // of ttnn or tt-metal
+	Type    model.Reading[string]
 }

@@ -17,8 +17,16 @@ func (r *Reader) publishProcess(p *process) *Process {
 		PID: p.PID, StartTicks: p.StartTicks, StartTime: p.startTime(r.boot).Round(time.Millisecond),
 		NSPID: p.InnerPID, UID: p.UID, Name: p.Name, User: p.user, Release: r.releases.releaseOf(p),
 	}
-	if p.mapsErr != nil {
+	switch {
+	case p.mapsErr != nil:
 		out.Release = model.Missing[string](hostfs.Status(p.mapsErr), "its mappings may not be read")
+		out.Type = out.Release
+	case p.maps.lib.path == "":
+		out.Type = model.Value(model.TypeOther)
+	case out.Release.Known():
+		out.Type = model.Value(model.TypeTTNN)
+	default:
+		out.Type = model.Value(model.TypeMetal)
 	}
 	out.Accounts = r.accounts(p)
 	if !out.Accounts {

@@ -13,7 +13,7 @@ func Serve(pid int, uses ...model.DeviceUse) model.Process {
 		UID: model.Value(0), User: model.Value("root"), Name: model.Value("python3"),
 		Cmdline: model.Value("python3 serve.py --model llama-70b"),
 		CPU:     model.Value(98.2), RSS: model.Value(uint64(15_139_793_305)), Threads: model.Value(64),
-		SystemdUnit: "serve.service", Release: model.Value("0.71.2"),
+		SystemdUnit: "serve.service", Release: model.Value("0.71.2"), Type: model.Value(model.TypeTTNN),
 		Devices: uses,
 	}
 }
