@@ -5,7 +5,7 @@ import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { bytes, moment, noLine } from "./figures";
 import { fillOf } from "./holders";
-import { health, Panel, Reasons, useWidth } from "./parts";
+import { health, Panel, useWidth } from "./parts";
 import type { Fact, Pair, Sheet, SheetMap, SheetPart, SheetRow, SheetTable } from "./answers";
 
 /** How it is, and all parts; those without a title stand together in a panel. */
@@ -45,7 +45,15 @@ function PartOf(p: { of: SheetPart }) {
       {pairs && <Facts list={pairs} />}
       {table && <Table of={table} />}
       {map && <BankPicture map={map} />}
-      {notes && <Reasons list={notes.map((n) => n.text)} />}
+      {notes && (
+        <ul class="fixes">
+          {notes.map((n) => (
+            <li key={n.text} class={n.level && health(n.level)}>
+              {n.text}
+            </li>
+          ))}
+        </ul>
+      )}
     </>
   );
 }
@@ -99,6 +107,7 @@ export function Table(p: { of: SheetTable; label?: string; class?: string; inste
                 return (
                   <td key={c.name} class={(c.right ? "num " : "") + (v.gone ? "muted" : v.level ? health(v.level) : "")} title={v.note ?? v.why}>
                     {i === 0 && r.color ? <i class="swatch" style={{ background: fillOf(r.color) }} aria-hidden="true" /> : null}
+                    {i === 0 && r.color ? " " : null}
                     {p.instead?.[c.name]?.(r, n) ?? said(v)}
                   </td>
                 );
