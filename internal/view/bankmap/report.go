@@ -64,7 +64,7 @@ func entries(l *blocks.List) (rows []entry) {
 		rows = append(rows, entry{b.Addr - l.Base, b.Size, true})
 		at = b.End()
 	}
-	if end := l.Base + l.Capacity; end > at {
+	if end := l.Base + l.Capacity; end > at || len(rows) == 0 { // a pool that was not opened has an empty block
 		rows = append(rows, entry{at - l.Base, end - at, false})
 	}
 	return rows
@@ -78,7 +78,7 @@ func detail(out *bytes.Buffer, name string, l *blocks.List, space blocks.Space) 
 	out.WriteString("FreeListOpt allocator info:\nsegregated free blocks by size:\n")
 	rows := entries(l)
 	const smallest, most = 1024, 18
-	classes := min(max(1, bits.Len64(l.Capacity/smallest)), most) // as tt-metal makes them
+	classes := min(max(2, bits.Len64(l.Capacity/smallest)), most) // as tt-metal makes them
 	for class := range classes {
 		low := uint64(smallest) << class
 		high := fmt.Sprint(low * 2)
