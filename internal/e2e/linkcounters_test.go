@@ -41,7 +41,7 @@ func TestLinkCounters(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"topo", "--links"}, " 0L        8   0R        0   up               1         1000            3"},
+		{[]string{"topo", "--links"}, " 0L         8  0R         0  up                1          1000             3"},
 		{[]string{"topo"}, "! 0L ↔ 0R: 1 retrain since the reset"},
 		{[]string{"topo", "--json"}, `"up":true,"lost_in_reset":false,"retrains":1,"corrected_codewords":1000,"uncorrected_codewords":3`},
 		{[]string{"smi", "--query-device=ethernet.retrains,ethernet.codewords.uncorrected", "--format=csv,noheader"}, "1, 3"},
