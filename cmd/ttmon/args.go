@@ -78,7 +78,7 @@ func (n *normalizer) step() {
 		}
 		n.out = append(n.out, "--filename="+value)
 	case "-r", "--reset":
-		if n.watch && name == "-r" || name == "-r" && !n.official && (has || len(n.rest) == 0 || isNumber(n.rest[0]) || strings.HasPrefix(n.rest[0], "-")) {
+		if name == "-r" && n.isTime(has) {
 			n.out = append(n.out, arg) // ours: milliseconds
 			return
 		}
@@ -90,6 +90,12 @@ func (n *normalizer) step() {
 	default:
 		n.out = append(n.out, arg)
 	}
+}
+
+// isTime reports whether -r is ours, milliseconds between updates, and not the official
+// tool's reset; has: it has a value of its own.
+func (n *normalizer) isTime(has bool) bool {
+	return n.watch || !n.official && (has || len(n.rest) == 0 || isNumber(n.rest[0]) || strings.HasPrefix(n.rest[0], "-"))
 }
 
 // take consumes the next argument if it can be a value.
