@@ -38,7 +38,7 @@ type Sample struct {
 	// not known.
 	Began time.Time
 	// Extra says that a client wanted it, between two of those that are made at each
-	// interval. Who remembers what happened leaves it out.
+	// interval. Samples that are kept leave it out.
 	Extra bool
 }
 

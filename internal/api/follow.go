@@ -12,18 +12,16 @@ func (f *Feed) FollowEncoded(ctx context.Context, each func(s *model.Snapshot, b
 	f.follow(ctx, func(t *tick) { each(t.snap, t.encode(viewpoint{})) })
 }
 
-// Follow calls each with every snapshot from now on until ctx is done, but for those
-// that are extra. A caller slower than the collector gets the latest one and misses
-// those between: the collector never waits.
+// Follow calls each with every snapshot from now on until ctx is done, those that are
+// extra too: what a client was shown is an event. A caller slower than the collector
+// gets the latest one and misses those between: the collector never waits.
 func (f *Feed) Follow(ctx context.Context, each func(*model.Snapshot)) {
 	f.follow(ctx, func(t *tick) { each(t.snap) })
 }
 
 func (f *Feed) follow(ctx context.Context, each func(*tick)) {
-	seen := uint64(0)
 	for t := f.current(); ; t = f.current() {
-		if t.regular != seen {
-			seen = t.regular
+		if t.snap != nil {
 			each(t)
 		}
 		select {
