@@ -269,7 +269,9 @@ func (k *keeper) isSeen(f *failing, how model.Source) {
 	}
 	link := "(ttmon why " + id + ")"
 	k.await("an event leads to it", func() bool { return strings.Contains(root("events", "--daemon", k.api).out, link) })
-	if n := strings.Count(root("events", "--daemon", k.api).out, "no room for"); n != 2 {
+	events := func() int { return strings.Count(root("events", "--daemon", k.api).out, "no room for") }
+	k.await("the other failure's event", func() bool { return events() >= 2 })
+	if n := events(); n != 2 {
 		k.t.Errorf("%d events are made of two failures, of which one repeats", n)
 	}
 	k.until("the metric counts all", root, func(s *model.Snapshot) bool { return s.Device(0).AllocationFailures.V == f.times })
