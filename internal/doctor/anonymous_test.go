@@ -18,7 +18,7 @@ var said = map[string]string{
 	"Firmware.Bundle": "kept", "Firmware.ARC": "kept", "Firmware.ETH": "kept", "Firmware.M3App": "kept", "Firmware.M3Bootloader": "kept", "Firmware.TTFlash": "kept",
 	"Chip.Name": "kept: L or R", "Chip.Region": "its id is replaced in every file",
 	"Process.User": "replaced", "Process.Name": "replaced", "Process.Cmdline": "left out", "Process.SlurmJob": "replaced", "Process.SlurmStep": "replaced",
-	"Process.SystemdUnit": "replaced", "Process.Release": "kept: of tt-metal",
+	"Process.SystemdUnit": "replaced", "Process.Release": "kept: of tt-metal", "Process.Type": "kept: one of three words",
 	"ChipWork.Chip": "left out", "ChipWork.LongestName": "left out", "ChipWork.LastName": "left out", "Operation.Name": "left out", "Gap.After": "left out", "HostWork.LastName": "left out",
 	"Reach.FullName": "left out", "Reach.JobName": "left out", "Reach.TTY": "left out", "Reach.SSH": "left out", "Reach.Dir": "left out",
 	"Container.Runtime": "kept", "Container.ID": "replaced", "Container.Pod": "left out", "Container.PodName": "left out", "Container.Namespace": "left out",
