@@ -123,11 +123,6 @@ func (p *Printer) Sentence(s string, st cells.Style) {
 	p.Lines(Hang(Plain(" "), s, st, width, 2)...)
 }
 
-// Hanging appends prose behind a label, as wide as the layout.
-func (p *Printer) Hanging(label, s string, st cells.Style) {
-	p.Lines(Hang(Plain(label), s, st, p.LayoutWidth(), 0)...)
-}
-
 // Table appends a table with its heads.
 func (p *Printer) Table(t *Table) {
 	at := t.Layout(p.LayoutWidth())
