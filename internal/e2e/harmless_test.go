@@ -205,7 +205,7 @@ func (c call) run(t *testing.T, h *sim.Host, home, program string, args []string
 
 func (c call) runOnTerminal(t *testing.T, cmd *exec.Cmd, home string) {
 	t.Helper()
-	cmd.Env = append(os.Environ(), "TERM=xterm-256color", "LANG=C.UTF-8", "HOME="+home)
+	cmd.Env = append(os.Environ(), "TERM=xterm-256color", "LANG=C.UTF-8", "HOME="+home, "XDG_STATE_HOME=")
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: 100, Rows: 30})
 	if err != nil {
 		t.Fatal(err)
