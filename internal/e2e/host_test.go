@@ -27,11 +27,6 @@ var bin string
 func TestMain(m *testing.M) {
 	programs.Main(hermetic.Options{Parallel: 6, Limit: 45 * time.Minute}, func(dir string) int {
 		bin = dir
-		state, err := os.MkdirTemp("", "state-") // runs that the user's own ttmon keeps are no business of tests
-		if err != nil {
-			panic(err)
-		}
-		os.Setenv("XDG_STATE_HOME", state)
 		return m.Run()
 	})
 }
