@@ -155,7 +155,7 @@ func (j *join) enter(p *model.Process, h *holding, sums map[int]*[model.NumPools
 		sums[index] = &[model.NumPools]model.Sum{}
 	}
 	for pool, b := range h.Bytes {
-		if h.refused && b.Status() == model.Known { // it counts nowhere, so it is no figure here
+		if h.tooMuch && b.Status() == model.Known {
 			b = model.NoBytes(model.Implausible)
 		}
 		if b.Status() != model.Absent || len(h.Doubts) > 0 && pool < int(model.Kernel) {

@@ -8,6 +8,7 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/proc"
 )
 
 // watchedAt is a claim of a process whose allocator is seen.
@@ -21,20 +22,37 @@ func watchedAt(pid int, chip, dram, occupied uint64) claim.Held {
 	return h
 }
 
-// TestRefusedReport: a report that is not believed counts nowhere: not on the device,
-// and not as a figure of the process.
+// TestRefusedReport: a report that is not believed counts on no device. More than
+// there is is no figure of the process either; what a process in mock mode holds, on a
+// device that it does not have open, is.
 func TestRefusedReport(t *testing.T) {
-	s := lab(runs(5, 1))
-	newJoin(s, []claim.Set{{Source: model.FromSocket, Held: []claim.Held{reported(5, 0, 16<<40)}}}, at).run()
-	refused := false
-	for _, u := range s.Processes[0].Devices {
-		refused = refused || slices.ContainsFunc(u.Doubts, func(d model.Doubt) bool { return d.Kind == model.NotBelieved })
-		if u.Memory[model.DRAM].Known() {
-			t.Errorf("the process: %+v", u)
-		}
-	}
-	if n, _, _ := s.Devices[1].Memory.Pools[model.DRAM].Used.Best(); n != 0 || !refused {
-		t.Errorf("the device: %d; refused %v", n, refused)
+	for name, c := range map[string]struct {
+		process model.Process
+		claim   claim.Held
+		figure  bool
+	}{
+		"more than there is": {runs(5, 1), reported(5, 0, 16<<40), false},
+		"not open":           {runs(5), held(5, 30, 700), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := lab(c.process)
+			j := newJoin(s, []claim.Set{{Source: model.FromSocket, Held: []claim.Held{c.claim}}}, at)
+			j.opens = func(model.ProcessID, int) proc.Hold { return proc.NotHeld }
+			j.run()
+			refused, figure := false, false
+			for _, u := range s.Processes[0].Devices {
+				refused = refused || slices.ContainsFunc(u.Doubts, func(d model.Doubt) bool { return d.Kind == model.NotBelieved })
+				figure = figure || u.Memory[model.DRAM].Positive()
+			}
+			if !refused || figure != c.figure {
+				t.Errorf("refused %v, a figure %v: %+v", refused, figure, s.Processes[0].Devices)
+			}
+			for i := range s.Devices {
+				if n, _, _ := s.Devices[i].Memory.Pools[model.DRAM].Used.Best(); n != 0 {
+					t.Errorf("device %d: %d", i, n)
+				}
+			}
+		})
 	}
 }
 

@@ -42,9 +42,9 @@ type holding struct {
 	*claim.Held
 	source model.Source
 	at     chipAt // device is noPlace where the chip has none
-	// refused: its author may not speak for that chip. It is shown with the
-	// process, and in no sum.
-	refused bool
+	// refused: its author may not speak for that chip, or there is not so much. It is
+	// shown with the process, and in no sum. tooMuch: of the latter there is no figure.
+	refused, tooMuch bool
 }
 
 func newJoin(s *model.Snapshot, sets []claim.Set, places map[uint64]place) *join {

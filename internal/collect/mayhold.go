@@ -27,7 +27,7 @@ func (j *join) believe(h *holding, p *model.Process) {
 	limit := physical(d)
 	for pool := range h.Bytes {
 		if n, _, ok := h.Bytes[pool].Best(); ok && limit[pool] != 0 && n > limit[pool] {
-			h.refused = true
+			h.refused, h.tooMuch = true, true
 		}
 	}
 }
