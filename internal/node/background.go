@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/board"
 	"github.com/ttmon/ttmon/internal/budget"
@@ -112,8 +114,20 @@ func (b *background) run(ctx context.Context, since func() allocsock.Since) erro
 	defer b.collector.Close()
 	defer b.firmware.Close()
 	defer b.kernelLog.Close()
-	b.pace.run(ctx, b.collect)
+	b.pace.run(ctx, func(ctx context.Context, extra bool) time.Duration {
+		begun, used := time.Now(), processTime()
+		b.collect(ctx, extra)
+		// On a busy machine it waits for a core; other threads use some meanwhile.
+		return min(time.Since(begun), processTime()-used)
+	})
 	return nil
+}
+
+// processTime is how long this process has used a core.
+func processTime() time.Duration {
+	var u unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &u) // it fails only for arguments that do not exist
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // collect makes one snapshot. The collector keeps its own deadline. One that is extra is

@@ -35,8 +35,9 @@ func (p *pace) demand() {
 	}
 }
 
-// run makes snapshots until ctx is done: extra ones were demanded.
-func (p *pace) run(ctx context.Context, collect func(ctx context.Context, extra bool)) {
+// run makes snapshots until ctx is done: extra ones were demanded. collect returns the
+// time of a core that it took.
+func (p *pace) run(ctx context.Context, collect func(ctx context.Context, extra bool) time.Duration) {
 	tick := time.NewTicker(p.interval)
 	defer tick.Stop()
 	var used time.Time // up to then, by those on demand
@@ -46,12 +47,12 @@ func (p *pace) run(ctx context.Context, collect func(ctx context.Context, extra 
 		case <-p.demanded: // before this one began
 		default:
 		}
-		collect(ctx, extra)
+		cost := collect(ctx, extra)
 		if extra {
 			if used.Before(begun) {
 				used = begun
 			}
-			used = used.Add(max(perDemand, 10*time.Since(begun)))
+			used = used.Add(max(perDemand, 10*cost))
 		}
 		var soon <-chan time.Time
 		for waiting := true; waiting; {

@@ -44,9 +44,10 @@ func TestPace(t *testing.T) {
 					time.AfterFunc(time.Duration(at)*ms, p.demand)
 				}
 				var got []made
-				p.run(ctx, func(_ context.Context, extra bool) {
+				p.run(ctx, func(_ context.Context, extra bool) time.Duration {
 					got = append(got, made{int(time.Since(begin) / ms), extra})
 					time.Sleep(time.Duration(c.took) * ms)
+					return time.Duration(c.took) * ms
 				})
 				if !slices.Equal(got, c.want) {
 					t.Errorf("made %v, want %v", got, c.want)

@@ -189,7 +189,7 @@ func withoutReadings(pid int, state model.ProcessState, status model.Status, why
 	text, number := model.Missing[string](status, why), model.Missing[int](status, why)
 	return model.Process{
 		PID: pid, State: state, UID: number, User: text, Name: text, Cmdline: text, Threads: number,
-		CPU: model.Missing[float64](status, why), RSS: model.Missing[uint64](status, why), Release: text,
+		CPU: model.Missing[float64](status, why), RSS: model.Missing[uint64](status, why), Release: text, Type: text,
 	}
 }
 
@@ -201,4 +201,5 @@ func markExited(p *model.Process) {
 	p.RSS = model.Missing[uint64](model.Absent, why)
 	p.Threads = model.Missing[int](model.Absent, why)
 	p.Release = model.Missing[string](model.Absent, why)
+	p.Type = p.Release
 }
