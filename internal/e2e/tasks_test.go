@@ -37,7 +37,7 @@ func TestTasks(t *testing.T) {
 			if !alone(t) {
 				return
 			}
-			x := &task{T: t, host: start(t, sim.Options{Boards: boards}), pids: map[string]string{}}
+			x := &task{T: t, host: start(t, sim.Options{Boards: boards}), pids: map[string]string{}, state: t.TempDir()}
 			x.keeper = startKeeper(t, x.host, "--config", withoutProbes(t))
 			several := func(condition string) (bool, error) {
 				if condition != "users" {
@@ -52,7 +52,9 @@ func TestTasks(t *testing.T) {
 				"fragmented": x.fragmented,
 				"see":        x.see,
 				"mark": func(ts *testscript.TestScript, _ bool, args []string) {
-					ts.Setenv(args[0], time.Now().Format(time.RFC3339))
+					second := time.Now().Truncate(time.Second).Add(time.Second) // what is before it is not in it
+					time.Sleep(time.Until(second))
+					ts.Setenv(args[0], second.Format(time.RFC3339))
 				},
 			}})
 		})
@@ -65,6 +67,7 @@ type task struct {
 	host   *sim.Host
 	keeper *keeper
 	pids   map[string]string
+	state  string // what ttmon keeps by itself
 }
 
 func (x *task) start(_ *testscript.TestScript, _ bool, args []string) {
@@ -91,8 +94,10 @@ func (x *task) fragmented(ts *testscript.TestScript, _ bool, _ []string) {
 func (x *task) see(ts *testscript.TestScript, _ bool, args []string) {
 	pattern := regexp.MustCompile("(?ms)" + args[0])
 	var out result
-	for limit := time.Now().Add(5 * time.Minute); time.Now().Before(limit); time.Sleep(100 * time.Millisecond) {
-		out = runIn(x.T, x.host, append(args[1:len(args):len(args)], "--daemon", x.keeper.api)...)
+	for limit := time.Now().Add(2 * time.Minute); time.Now().Before(limit); time.Sleep(100 * time.Millisecond) {
+		// The user who runs the tests may keep runs of their own.
+		command := append([]string{"XDG_STATE_HOME=" + x.state, filepath.Join(bin, "ttmon")}, args[1:]...)
+		out = runProgram(x.T, x.host, "env", append(command, "--daemon", x.keeper.api)...)
 		if pattern.MatchString(out.out) {
 			ts.Logf("%s", out.out)
 			return
