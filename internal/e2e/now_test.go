@@ -65,7 +65,7 @@ func TestFirstLookIsOfNow(t *testing.T) {
 }
 
 // lookNow looks once. On a machine so busy that a snapshot takes longer than an answer
-// waits for one, it looks again; long before the next snapshot that nobody demanded.
+// waits for one, it looks again; long before the next one is due.
 func lookNow(t *testing.T, h *sim.Host, d *daemon) *model.Snapshot {
 	t.Helper()
 	asked := time.Now()
