@@ -14,7 +14,7 @@ import (
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/replay"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // app is one run of the program: what it talks to, and the flags that all

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/clidocs"
 	"github.com/ttmon/ttmon/internal/exit"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 func TestNormalize(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/ttmon/ttmon/internal/nearest"
 	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/view/nagios"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // checkCmd is the command ttmon check with its flags.

@@ -14,7 +14,7 @@ import (
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/view/text"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Exit codes of daemon status: those of every check.

@@ -7,7 +7,7 @@ import (
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/view/doctor"
 	"github.com/ttmon/ttmon/internal/view/text"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // doctorCmd is the command ttmon doctor with its flags.

@@ -21,8 +21,8 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/repeat"
 	"github.com/ttmon/ttmon/internal/selection"
-	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/internal/when"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // eventsCmd is the command ttmon events with its flags.

@@ -17,7 +17,7 @@ import (
 	"github.com/ttmon/ttmon/internal/recorder/session"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/replay"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // exportCmd is the command ttmon export with its flags.

@@ -22,7 +22,7 @@ import (
 	"github.com/ttmon/ttmon/internal/repeat"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/fleet"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // fleetCmd is the command ttmon fleet with its flags.

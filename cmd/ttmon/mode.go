@@ -12,7 +12,7 @@ import (
 	"github.com/ttmon/ttmon/internal/nearest"
 	"github.com/ttmon/ttmon/internal/repeat"
 	"github.com/ttmon/ttmon/internal/view/text"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // job decides what is printed. Two flags that ask for different things are an

@@ -15,7 +15,7 @@ import (
 	"github.com/ttmon/ttmon/internal/run"
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/view/runtext"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Exit codes of ttmon run, where the program itself ended well.

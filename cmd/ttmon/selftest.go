@@ -20,7 +20,7 @@ import (
 	"github.com/ttmon/ttmon/internal/selftest"
 	"github.com/ttmon/ttmon/internal/selftest/report"
 	"github.com/ttmon/ttmon/internal/view/text"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // selftestCmd is the command ttmon selftest with its flags.

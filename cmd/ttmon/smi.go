@@ -14,8 +14,8 @@ import (
 	"github.com/ttmon/ttmon/internal/repeat"
 	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/view/text"
-	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/internal/wire"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // smi is the command ttmon smi with its flags.

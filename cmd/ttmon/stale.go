@@ -12,7 +12,7 @@ import (
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/stale"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // staleCmd is the command ttmon stale with its flags.

@@ -12,7 +12,7 @@ import (
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/nearest"
 	"github.com/ttmon/ttmon/internal/source/setup"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // strict makes every command answer a wrong flag, argument or subcommand with

@@ -11,8 +11,8 @@ import (
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/mesh"
 	"github.com/ttmon/ttmon/internal/view/text"
-	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/internal/wire"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // topo is the command ttmon topo with its flags.

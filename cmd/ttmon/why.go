@@ -16,7 +16,7 @@ import (
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/view/why"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // whyCmd is the command ttmon why with its flags.

@@ -16,7 +16,7 @@ import (
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/sorted"
 	"github.com/ttmon/ttmon/internal/view/bankmap"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 

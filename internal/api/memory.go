@@ -9,7 +9,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/board"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // memoryHead are the columns of /v1/memory, with a blank between each two. Programs read

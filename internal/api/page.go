@@ -10,7 +10,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/pagejson"
 	"github.com/ttmon/ttmon/internal/view/sheet"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Static answers /v1/words and /v1/metrics, which are the same on every host.

@@ -13,6 +13,7 @@ import (
 	"github.com/ttmon/ttmon/internal/kube"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/stream"
 	"github.com/ttmon/ttmon/internal/view/doctor"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/nagios"
@@ -23,9 +24,9 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/mem"
 	"github.com/ttmon/ttmon/internal/view/tui/top"
-	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/internal/wire"
 	"github.com/ttmon/ttmon/internal/wire/sample"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // troubled are hosts in trouble, each fault alone, several at once, many chips.
@@ -245,7 +246,7 @@ func agreeData(t *testing.T, s *model.Snapshot, a *assess.Assessment) {
 	w := prom.NewWalker(prom.Options{})
 	w.Observe(s)
 	series := map[string]float64{}
-	w.Walk(s, &prom.Self{}, func(f *prom.Family, labels prom.Labels, v float64) {
+	w.Walk(s, &stream.Self{}, func(f *prom.Family, labels prom.Labels, v float64) {
 		series[f.Name+"{"+string(labels.AppendText(nil))+"}"] = v
 	})
 	for i := range s.Devices {

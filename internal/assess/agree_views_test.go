@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/event"
 	"github.com/ttmon/ttmon/internal/fleet/sums"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/event"
+	"github.com/ttmon/ttmon/internal/stream"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/pagejson"
 	"github.com/ttmon/ttmon/internal/view/prom"
@@ -19,7 +20,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/fleet"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // agreeStream: dmon has the state of every device, and what throttles it.
@@ -122,7 +123,7 @@ func fleetHost(name string, s *model.Snapshot) sums.Host {
 	h := sums.NewHost(name)
 	w := prom.NewWalker(prom.Options{})
 	w.Observe(s)
-	w.Walk(s, &prom.Self{}, func(f *prom.Family, labels prom.Labels, v float64) {
+	w.Walk(s, &stream.Self{}, func(f *prom.Family, labels prom.Labels, v float64) {
 		if f.Name == "tenstorrent_devices_in_condition" {
 			kind := regexp.MustCompile(`condition="(\w+)"`).FindStringSubmatch(string(labels.AppendText(nil)))[1]
 			h.Chips[model.ConditionKind(kind)] += int(v)

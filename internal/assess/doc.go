@@ -14,5 +14,5 @@
 // returns what a snapshot carries, or assesses it itself if that was not done.
 //
 // To add a condition: a kind in model, a place in ranking, a rule in rules,
-// its words in view/words.
+// its words in words.
 package assess

@@ -10,7 +10,7 @@ import (
 	checks "github.com/ttmon/ttmon/internal/view/doctor"
 
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // anonymous is a subject without what tells who and what it is about: the

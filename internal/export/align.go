@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/metaltrace"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Align puts a trace of tt-metal on the clock of a recording. Each of its clocks is

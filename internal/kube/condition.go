@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // conditionType is the condition that is set: True is bad, as of node problems.

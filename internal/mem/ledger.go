@@ -12,7 +12,7 @@ import (
 	"github.com/ttmon/ttmon/internal/source/track"
 	"github.com/ttmon/ttmon/internal/view/bankmap"
 	"github.com/ttmon/ttmon/internal/view/tui/bank"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // fromLedger answers from the ledger of a process.

@@ -10,7 +10,7 @@ import (
 	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/lines"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // shownBuffers is how many buffers of a reporter are listed.

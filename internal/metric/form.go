@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Form is how the numbers of a field are written for people: on screens, in

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // memory has the pools of a device, summed over its chips.

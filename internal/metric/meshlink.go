@@ -5,7 +5,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/mesh"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // MeshLink is a field of an Ethernet link between chips.

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // onChip is what only the chips' firmware knows, and ttmond reads where it is

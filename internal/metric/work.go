@@ -2,7 +2,7 @@ package metric
 
 import (
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Utilization is nvidia-smi's name for the share of time in which a kernel runs.

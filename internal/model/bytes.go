@@ -45,7 +45,7 @@ func ParseBound(word string) Bound {
 
 // Bytes is a number of bytes that knows how far it can be trusted, or that
 // there is none. The accompanying Doubts explain why. The number cannot be read
-// without asking for its bound: view/words is the only way from here to text,
+// without asking for its bound: words is the only way from here to text,
 // and prints the mark. The zero Bytes is missing.
 type Bytes struct {
 	n      uint64

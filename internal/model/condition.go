@@ -51,7 +51,7 @@ func ParseLevel(word string) (l Level, ok bool) {
 
 // Condition is something about a device, a process or the host that a user can
 // act on. internal/assess finds conditions, and is the only package that does;
-// view/words has a sentence for each kind, cause, fact and remedy.
+// words has a sentence for each kind, cause, fact and remedy.
 type Condition struct {
 	Kind  ConditionKind
 	Level Level
@@ -92,7 +92,7 @@ type Fact struct {
 	Limit float64 // what it is measured against; 0: nothing
 }
 
-// FactKind says which value a Fact is. The set is closed; view/words has the
+// FactKind says which value a Fact is. The set is closed; words has the
 // words for each.
 type FactKind string
 
@@ -116,7 +116,7 @@ const (
 	FactResting     FactKind = "resting_chips"     // that draw less than at work, and all of the process; the power of the others tells nothing
 )
 
-// Remedy is what to do about a condition. The set is closed; view/words has a
+// Remedy is what to do about a condition. The set is closed; words has a
 // sentence for each.
 type Remedy string
 

@@ -1,6 +1,8 @@
 package model
 
-import "time"
+import (
+	"time"
+)
 
 // Arch is a chip generation.
 type Arch string
@@ -37,7 +39,7 @@ type StateReason struct {
 	Since time.Time // since when it is so; zero where that is not known
 }
 
-// Cause is the kind of a StateReason. The set is closed; view/words has a
+// Cause is the kind of a StateReason. The set is closed; words has a
 // sentence for each.
 type Cause string
 

@@ -1,10 +1,12 @@
 package model
 
-import "slices"
+import (
+	"slices"
+)
 
 // Doubt is one reason why a memory figure may not be the whole truth, or why
 // there is none. Sources state doubts, collect reasons with them, and only
-// view/words turns one into a sentence.
+// words turns one into a sentence.
 type Doubt struct {
 	Kind DoubtKind
 

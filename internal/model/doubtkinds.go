@@ -13,7 +13,7 @@ const (
 )
 
 // DoubtRow is what is said about a kind of doubt wherever it occurs. Its sentence, which
-// has the doubt's data in it, is in view/words.
+// has the doubt's data in it, is in words.
 type DoubtRow struct {
 	Kind    DoubtKind
 	Subject DoubtSubject

@@ -1,6 +1,8 @@
 package model
 
-import "time"
+import (
+	"time"
+)
 
 // Telemetry is what only a chip's firmware knows: the words of its telemetry
 // table that the driver has no file for. ttmond reads them where it is told to
@@ -57,7 +59,7 @@ const (
 	TelemetryStalled TelemetryState = "stalled" // a read of the chip does not return; none is started until its reset
 )
 
-// TelemetryCause is why a table was not read. The set is closed; view/words has
+// TelemetryCause is why a table was not read. The set is closed; words has
 // a sentence for each.
 type TelemetryCause string
 

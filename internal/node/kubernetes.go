@@ -10,7 +10,7 @@ import (
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/source/podres"
-	"github.com/ttmon/ttmon/internal/view/prom"
+	"github.com/ttmon/ttmon/internal/stream"
 )
 
 type kubernetesConfig struct {
@@ -34,12 +34,12 @@ type pods struct {
 
 	mu     sync.Mutex
 	claims []model.PodClaim
-	run    prom.Source
+	run    stream.Source
 	found  bool // there is a kubelet
 }
 
 func newPods(c Config, log *slog.Logger) *pods {
-	p := &pods{log: log, run: prom.Source{Name: "podresources"}}
+	p := &pods{log: log, run: stream.Source{Name: "podresources"}}
 	if c.Kubernetes.PodResources != "" {
 		p.path = hostfs.At(c.Root).Path(c.Kubernetes.PodResources)
 	}
@@ -93,7 +93,7 @@ func (p *pods) current() []model.PodClaim {
 }
 
 // source is how asking did; false where there is no kubelet.
-func (p *pods) source() (prom.Source, bool) {
+func (p *pods) source() (stream.Source, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.run, p.found

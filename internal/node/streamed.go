@@ -11,7 +11,6 @@ import (
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/stream"
-	"github.com/ttmon/ttmon/internal/view/prom"
 )
 
 // remember starts what follows the snapshots: the backlog for ttmon-server.
@@ -52,19 +51,19 @@ func (c *hidingCache) get() api.Hiding {
 }
 
 // selfMetrics is how the daemon itself is doing.
-func (d *ttmond) selfMetrics() (self prom.Self) {
+func (d *ttmond) selfMetrics() (self stream.Self) {
 	budgets := d.api.Budgets()
 	for _, b := range slices.Concat(budgets, d.server.Budgets(), d.watcher.budgets(), []budget.State{d.ledger.Budget()}) {
-		self.Limits = append(self.Limits, prom.Limit{Name: b.Name, Max: float64(b.All), Used: float64(b.Used), Dropped: float64(b.Refused)})
+		self.Limits = append(self.Limits, stream.Limit{Name: b.Name, Max: float64(b.All), Used: float64(b.Used), Dropped: float64(b.Refused)})
 	}
-	self.Clients = []prom.Client{{Kind: "alloc", Count: int(d.server.Stats().Connections)}}
+	self.Clients = []stream.Client{{Kind: "alloc", Count: int(d.server.Stats().Connections)}}
 	for _, b := range budgets {
 		if kind := map[string]string{"api_connections": "api", "api_watchers": "api_watch"}[b.Name]; kind != "" {
-			self.Clients = append(self.Clients, prom.Client{Kind: kind, Count: int(b.Used)})
+			self.Clients = append(self.Clients, stream.Client{Kind: kind, Count: int(b.Used)})
 		}
 	}
 	for _, r := range d.collector.collector.Runs() {
-		self.Sources = append(self.Sources, prom.Source{Name: r.Name, Duration: r.Took, OK: r.OK, LastOK: r.LastOK})
+		self.Sources = append(self.Sources, stream.Source{Name: r.Name, Duration: r.Took, OK: r.OK, LastOK: r.LastOK})
 	}
 	if s, ok := d.collector.pods.source(); ok {
 		self.Sources = append(self.Sources, s)

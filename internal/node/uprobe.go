@@ -22,7 +22,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/source/uprobe"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 type uprobeConfig struct {

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/event"
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
-	"github.com/ttmon/ttmon/internal/view/event"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 

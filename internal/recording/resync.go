@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // gapEvent tells that nothing is known from a time on.

@@ -14,7 +14,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Blocks are the allocators of a process at the moment.

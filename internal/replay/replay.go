@@ -15,8 +15,8 @@ import (
 	"github.com/ttmon/ttmon/internal/history"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
-	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/internal/when"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Recording is a recording that stands for a host.

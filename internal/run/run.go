@@ -26,7 +26,7 @@ import (
 	"github.com/ttmon/ttmon/internal/source/track"
 	"github.com/ttmon/ttmon/internal/unixsock"
 	"github.com/ttmon/ttmon/internal/view/runtext"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // How often ledgers are read while the program runs. They stay until they

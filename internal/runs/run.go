@@ -146,7 +146,7 @@ type Failures struct {
 	Clash bool      `json:"clash,omitempty"`   // circular buffers reached into a buffer of L1
 }
 
-// EndKind is how a run ended. The set is closed; view/words has the words.
+// EndKind is how a run ended. The set is closed; words has the words.
 type EndKind string
 
 // The ways to end.

@@ -8,7 +8,7 @@ import (
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/nearest"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Selection is what -i chose: devices by index, bus id, serial number, ASIC id or

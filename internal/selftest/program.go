@@ -15,7 +15,7 @@ import (
 	"github.com/ttmon/ttmon/internal/selftest/report"
 	"github.com/ttmon/ttmon/internal/source/track"
 	"github.com/ttmon/ttmon/internal/ttnnjob"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 

@@ -17,7 +17,7 @@ import (
 	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/selftest/report"
 	"github.com/ttmon/ttmon/internal/version"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Options say what is tested.

@@ -13,7 +13,7 @@ import (
 	"github.com/ttmon/ttmon/internal/selftest/report"
 	"github.com/ttmon/ttmon/internal/source/track"
 	"github.com/ttmon/ttmon/internal/ttnnjob"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // watcher is one way in which ttmon learns what a program holds.

@@ -13,7 +13,7 @@ import (
 	"github.com/ttmon/ttmon/internal/alert/notify"
 	"github.com/ttmon/ttmon/internal/eventlog/watch"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // targets are those that are configured.

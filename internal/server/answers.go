@@ -10,8 +10,8 @@ import (
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/promapi"
+	"github.com/ttmon/ttmon/internal/stream"
 	"github.com/ttmon/ttmon/internal/version"
-	"github.com/ttmon/ttmon/internal/view/prom"
 )
 
 // Name is what the server calls itself.
@@ -63,32 +63,32 @@ func (s *Server) health(_ context.Context, h *api.Health) {
 var clientKinds = map[string]string{"api_connections": "server_api", "api_watchers": "server_api_watch", "api_viewers": "page"}
 
 // selfMetrics returns the metrics of ttmond itself, with those of the server added.
-func (s *Server) selfMetrics() *prom.Self {
+func (s *Server) selfMetrics() *stream.Self {
 	st, _ := s.host.State()
 	self := st.Self
 	limits, clients := slices.Clip(self.Limits), slices.Clip(self.Clients) // ttmond's stay as they are
 	for _, b := range s.api.Budgets() {
-		limits = append(limits, prom.Limit{Name: "server_" + b.Name, Max: float64(b.All), Used: float64(b.Used), Dropped: float64(b.Refused)})
+		limits = append(limits, stream.Limit{Name: "server_" + b.Name, Max: float64(b.All), Used: float64(b.Used), Dropped: float64(b.Refused)})
 		if kind := clientKinds[b.Name]; kind != "" {
-			clients = append(clients, prom.Client{Kind: kind, Count: int(b.Used)})
+			clients = append(clients, stream.Client{Kind: kind, Count: int(b.Used)})
 		}
 	}
 	if l := s.http.Load(); l != nil {
 		st := l.Stats()
-		limits = append(limits, prom.Limit{Name: "http_connections", Max: float64(st.Max), Used: float64(st.Open), Dropped: float64(st.Refused + st.Evicted)})
-		clients = append(clients, prom.Client{Kind: "http", Count: st.Open})
+		limits = append(limits, stream.Limit{Name: "http_connections", Max: float64(st.Max), Used: float64(st.Open), Dropped: float64(st.Refused + st.Evicted)})
+		clients = append(clients, stream.Client{Kind: "http", Count: st.Open})
 	}
 	if s.archive != nil {
 		h := s.archive.stats()
-		limits = append(limits, prom.Limit{Name: "history_series", Max: float64(s.cfg.History.MaxSeries), Used: float64(h.Series), Dropped: float64(h.Dropped)},
-			prom.Limit{Name: "history_bytes", Max: float64(h.MaxBytes), Used: float64(h.Bytes)})
+		limits = append(limits, stream.Limit{Name: "history_series", Max: float64(s.cfg.History.MaxSeries), Used: float64(h.Series), Dropped: float64(h.Dropped)},
+			stream.Limit{Name: "history_bytes", Max: float64(h.MaxBytes), Used: float64(h.Bytes)})
 	}
 	for _, r := range s.remotes.senders() {
 		x := r.Stats()
-		limits = append(limits, prom.Limit{Name: "remote_write_buffer_bytes " + r.Name(), Max: float64(x.MaxBytes), Used: float64(x.Bytes), Dropped: float64(x.Dropped)})
+		limits = append(limits, stream.Limit{Name: "remote_write_buffer_bytes " + r.Name(), Max: float64(x.MaxBytes), Used: float64(x.Bytes), Dropped: float64(x.Dropped)})
 	}
 	if s.outbox != nil {
-		limits = append(limits, prom.Limit{Name: "alert_messages", Dropped: float64(s.outbox.Dropped())})
+		limits = append(limits, stream.Limit{Name: "alert_messages", Dropped: float64(s.outbox.Dropped())})
 	}
-	return &prom.Self{Sources: self.Sources, Limits: limits, Clients: clients}
+	return &stream.Self{Sources: self.Sources, Limits: limits, Clients: clients}
 }

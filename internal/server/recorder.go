@@ -9,6 +9,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/stream"
 	"github.com/ttmon/ttmon/internal/version"
 	"github.com/ttmon/ttmon/internal/view/prom"
 )
@@ -20,7 +21,7 @@ type recorder struct {
 	log *slog.Logger
 	// self says how the rest of the daemon is doing, interval how far apart
 	// snapshots are.
-	self     func() *prom.Self
+	self     func() *stream.Self
 	interval func() time.Duration
 	hides    func() bool // /proc hides processes
 
@@ -34,7 +35,7 @@ type recorder struct {
 	recorded api.Feed // the snapshots, when they have been taken in
 }
 
-func newRecorder(c Metrics, hides func() bool, log *slog.Logger, self func() *prom.Self, interval func() time.Duration) *recorder {
+func newRecorder(c Metrics, hides func() bool, log *slog.Logger, self func() *stream.Self, interval func() time.Duration) *recorder {
 	r := &recorder{log: log, self: self, interval: interval, hides: hides, metrics: c, pages: map[prom.Format][]byte{}}
 	r.walker = prom.NewWalker(r.walkOptions(c))
 	return r

@@ -15,8 +15,6 @@ package stream
 
 import (
 	"time"
-
-	"github.com/ttmon/ttmon/internal/view/prom"
 )
 
 // Version is the version of the stream. Kinds and fields may be added to it; what
@@ -71,7 +69,7 @@ type State struct {
 	Interval float64 `json:"interval_s"` // between two snapshots
 	Hiding   Hiding  `json:"hiding"`
 	// Self are ttmond's own figures, for /metrics.
-	Self prom.Self `json:"self"`
+	Self Self `json:"self"`
 }
 
 // Every is the time between two snapshots.

@@ -3,7 +3,7 @@ package wire
 import (
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // conditions are what is wrong with the host, its devices and processes, the

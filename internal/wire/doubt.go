@@ -2,7 +2,7 @@ package wire
 
 import (
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // doubts are the reasons why figures may not be the whole truth: a kind for

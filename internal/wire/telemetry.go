@@ -2,7 +2,7 @@ package wire
 
 import (
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // firmwareTelemetry is what only the chip's firmware knows: it is there where

@@ -15,9 +15,9 @@ import (
 
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/internal/wire"
 	"github.com/ttmon/ttmon/internal/wire/sample"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 var samples = map[string]func() *model.Snapshot{

@@ -2,7 +2,7 @@ package wire
 
 import (
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // work is how busy a chip is, measured: there where a snapshot has it, or the

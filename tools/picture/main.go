@@ -26,7 +26,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui/theme"
 	"github.com/ttmon/ttmon/internal/view/tui/top"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 func main() {

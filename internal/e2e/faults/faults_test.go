@@ -8,7 +8,7 @@ import (
 	"github.com/ttmon/ttmon/internal/e2e/faults"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim/control"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // all are the faults of a host whose bus ids do not matter.

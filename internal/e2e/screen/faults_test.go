@@ -19,7 +19,7 @@ import (
 	"github.com/ttmon/ttmon/internal/e2e/programs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // watched is a simulated host with both daemons, a Prometheus that scrapes it, and

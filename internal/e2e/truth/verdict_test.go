@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // verdict is what a figure is worth.

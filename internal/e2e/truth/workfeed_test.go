@@ -19,7 +19,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 	"github.com/ttmon/ttmon/lib/libtest"
 )
 

@@ -5,9 +5,9 @@ package watch
 import (
 	"fmt"
 
+	"github.com/ttmon/ttmon/internal/event"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/event"
 )
 
 // maxEvents bounds the events of one snapshot: a storm of processes must not

@@ -18,7 +18,7 @@ import (
 	"github.com/ttmon/ttmon/internal/fleet/sums"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Query asks the questions of one page.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/launches"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // programStream is how programs come in. Without in they are not asked for.

@@ -29,7 +29,7 @@ import (
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/source/track"
 	"github.com/ttmon/ttmon/internal/version"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // DrainEvery is how often Tick is to be called: then what processes report is

@@ -5,7 +5,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks/changes"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // stream is how the changes of a ttmond come in.

@@ -24,7 +24,6 @@ import (
 	"github.com/ttmon/ttmon/internal/server"
 	"github.com/ttmon/ttmon/internal/source/track"
 	"github.com/ttmon/ttmon/internal/stream"
-	"github.com/ttmon/ttmon/internal/view/prom"
 )
 
 // Host collects by itself.
@@ -97,7 +96,7 @@ func (h *Host) State() (stream.State, bool) {
 	}
 	st := stream.State{Interval: h.cfg.Interval.Seconds(), Hiding: stream.Hiding(*hiding)}
 	for _, r := range h.collector.Runs() {
-		st.Self.Sources = append(st.Self.Sources, prom.Source{Name: r.Name, Duration: r.Took, OK: r.OK, LastOK: r.LastOK})
+		st.Self.Sources = append(st.Self.Sources, stream.Source{Name: r.Name, Duration: r.Took, OK: r.OK, LastOK: r.LastOK})
 	}
 	return st, true
 }

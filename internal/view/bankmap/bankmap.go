@@ -17,7 +17,7 @@ import (
 	"github.com/ttmon/ttmon/internal/sorted"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Options say how a process is shown.

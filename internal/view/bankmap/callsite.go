@@ -6,7 +6,7 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/runreport"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // FitQuery is a question as people write it: would a buffer of this size, or a tensor

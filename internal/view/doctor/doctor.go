@@ -10,7 +10,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Level is how a check came out.

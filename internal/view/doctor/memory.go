@@ -6,7 +6,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 const startDaemon = "systemctl enable --now ttmond"

@@ -2,7 +2,7 @@ package doctor
 
 import (
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // onChip says what ttmond reads of the chips' own firmware, and what it could.

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Options are the properties of a terminal. The zero Options are for a file: no

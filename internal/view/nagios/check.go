@@ -1,6 +1,6 @@
 // Package nagios is a snapshot as the answer of a monitoring plugin: one of four
 // states, a line that says why, performance data for graphs, and further lines.
-// It is a view: what is wrong with a host comes from view/words, as everywhere; the
+// It is a view: what is wrong with a host comes from words, as everywhere; the
 // numbers that thresholds are set on come from the table of metrics.
 package nagios
 
@@ -13,7 +13,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Status is a plugin's state; its number is the exit code.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/internal/wire/sample"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Devices and processes are in the snapshot's order, and every figure is what

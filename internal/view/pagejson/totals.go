@@ -3,7 +3,7 @@ package pagejson
 import (
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // totals adds up the host.

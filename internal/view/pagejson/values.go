@@ -7,7 +7,7 @@ import (
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Value is a field of a device as the table of fields writes it.

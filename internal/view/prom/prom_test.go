@@ -9,15 +9,16 @@ import (
 
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/stream"
 	"github.com/ttmon/ttmon/internal/wire/sample"
 )
 
 var all = Options{Version: "1.2.3", Revision: "abc", GoVersion: "go1.26", Processes: 64, MaxWorkloads: 64, Estimates: true}
 
-var self = &Self{
-	Sources: []Source{{"driver", 3 * time.Millisecond, true, time.Unix(1_800_000_000, 0)}, {"shm", time.Second, false, time.Time{}}},
-	Limits:  []Limit{{"watchers", 1024, 3, 7}},
-	Clients: []Client{{"watch", 3}},
+var self = &stream.Self{
+	Sources: []stream.Source{{Name: "driver", Duration: 3 * time.Millisecond, OK: true, LastOK: time.Unix(1_800_000_000, 0)}, {Name: "shm", Duration: time.Second}},
+	Limits:  []stream.Limit{{Name: "watchers", Max: 1024, Used: 3, Dropped: 7}},
+	Clients: []stream.Client{{Kind: "watch", Count: 3}},
 }
 
 func page(f Format, s *model.Snapshot) []byte {

@@ -1,38 +1,12 @@
 package prom
 
-import "time"
+import (
+	"github.com/ttmon/ttmon/internal/stream"
+)
 
-// Self is what ttmond says about itself.
-type Self struct {
-	Sources []Source
-	Limits  []Limit
-	Clients []Client
-}
-
-// Source is how one source did in the last collection.
-type Source struct {
-	Name     string
-	Duration time.Duration
-	OK       bool
-	LastOK   time.Time // zero: never
-}
-
-// Limit is a bound that ttmond keeps.
-type Limit struct {
-	Name      string
-	Max, Used float64
-	Dropped   float64 // what it has turned away so far
-}
-
-// Client is a kind of client and how many of it there are.
-type Client struct {
-	Kind  string
-	Count int
-}
-
-func (w *Walker) self(self *Self, emit Emit) {
+func (w *Walker) self(self *stream.Self, emit Emit) {
 	if self == nil {
-		self = &Self{}
+		self = &stream.Self{}
 	}
 	named := func(key, name string) Labels {
 		w.buf = label(w.buf[:0], key, name)
@@ -49,7 +23,7 @@ func (w *Walker) self(self *Self, emit Emit) {
 			emit(sourceLast, named("collector", s.Name), float64(s.LastOK.UnixMilli())/1000)
 		}
 	}
-	limits := append(self.Limits[:len(self.Limits):len(self.Limits)], Limit{
+	limits := append(self.Limits[:len(self.Limits):len(self.Limits)], stream.Limit{
 		Name: "workloads", Max: float64(w.opt.MaxWorkloads + w.opt.Processes), Used: float64(len(w.groups) + w.shown), Dropped: w.dropped,
 	})
 	for _, l := range limits {

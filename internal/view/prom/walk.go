@@ -8,6 +8,7 @@ import (
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/stream"
 )
 
 // Options say what is left out or added.
@@ -123,7 +124,7 @@ func (x *device) observe(d *model.Device, dt float64) {
 }
 
 // Walk emits every sample of a snapshot that was observed, family by family.
-func (w *Walker) Walk(s *model.Snapshot, self *Self, emit Emit) {
+func (w *Walker) Walk(s *model.Snapshot, self *stream.Self, emit Emit) {
 	w.node(s, emit)
 	w.table(s, emit)
 	w.chipTable(s, emit)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/runs"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // node is a frame of a flame graph: what it and all it called held.

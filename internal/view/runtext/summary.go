@@ -14,7 +14,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/runwords"
 	"github.com/ttmon/ttmon/internal/view/why"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Options say for whom the summary is printed.

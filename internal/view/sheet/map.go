@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Map is a bank along its addresses.

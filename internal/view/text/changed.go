@@ -12,7 +12,7 @@ import (
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // AppendChanged draws what changed in a stretch of time, the most first. Lists are

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/history/changed"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 func TestAppendChanged(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/runs/compare"
 	"github.com/ttmon/ttmon/internal/view/runwords"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // AppendComparison says how two runs differ: a verdict, then the figures that

@@ -10,7 +10,7 @@ import (
 	"github.com/ttmon/ttmon/internal/fleet/sums"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/lines"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // AppendFleet draws totals, alerts, and the first rows hosts.

@@ -12,7 +12,7 @@ import (
 	"github.com/ttmon/ttmon/internal/fleet/sums"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 func TestAppendFleet(t *testing.T) {

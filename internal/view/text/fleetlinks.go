@@ -6,7 +6,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/fleet/sums"
 	"github.com/ttmon/ttmon/internal/view/lines"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // AppendFleetLinks draws a line for each link between hosts, those that are down

@@ -9,7 +9,7 @@ import (
 	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/view/lines"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // HealthState is the state of a daemon, with the number of its warnings: ok, 1 warning.

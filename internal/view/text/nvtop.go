@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // nvtopObject is a JSON object being written, a line per field as nvtop does it.

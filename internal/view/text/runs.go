@@ -10,7 +10,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/view/runwords"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // runHeads are the titles of the table of runs; runHeadsCSV those for scripts.

@@ -9,7 +9,7 @@ import (
 	selftest "github.com/ttmon/ttmon/internal/selftest/report"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // AppendSelftest appends the table of a self-test. Rows of several devices that

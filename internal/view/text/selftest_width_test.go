@@ -7,7 +7,7 @@ import (
 	selftest "github.com/ttmon/ttmon/internal/selftest/report"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/text"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // No line of a self-test is wider than the terminal, whatever is in it.

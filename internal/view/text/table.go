@@ -11,7 +11,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // AppendTable appends the default screen of ttmon smi: devices, processes, and

@@ -15,8 +15,8 @@ import (
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/text"
-	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/internal/wire/sample"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 type host struct {

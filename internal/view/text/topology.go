@@ -13,7 +13,7 @@ import (
 	draw "github.com/ttmon/ttmon/internal/view/mesh"
 	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // AppendTopology appends the matrix of what lies between devices, and what its

@@ -9,7 +9,7 @@ import (
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/lines"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // AppendList appends a table of failures, in the order of the list.

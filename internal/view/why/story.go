@@ -18,7 +18,7 @@ import (
 	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/sheet"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/ttmon/ttmon/internal/history"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // label is a line's name and newest value at the right of a chart.

@@ -14,7 +14,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui/chart"
 	"github.com/ttmon/ttmon/internal/view/tui/gauge"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // minChart is the least rows a chart is worth.

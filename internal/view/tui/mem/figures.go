@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // chipKey names a chip across snapshots: where its device sits, and which of

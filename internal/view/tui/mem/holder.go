@@ -11,7 +11,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui/act"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // holderPage is what one process holds of a chip, buffer by buffer where a

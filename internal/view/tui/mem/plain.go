@@ -8,7 +8,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Text is plain text for terminals without screens, pipes and logs. It

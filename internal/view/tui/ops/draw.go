@@ -13,7 +13,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // draw draws title, devices, table and notes.

@@ -10,7 +10,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/chart"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // drawChartTitle writes what a chart shows into its frame: the metric, its unit

@@ -14,7 +14,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui/chart"
 	"github.com/ttmon/ttmon/internal/view/tui/gauge"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // chartArea is the middle part of the main page, and the page of charts.

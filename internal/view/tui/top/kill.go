@@ -10,7 +10,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui/act"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // signalChoice is a signal in the dialog.

@@ -13,7 +13,7 @@ import (
 	draw "github.com/ttmon/ttmon/internal/view/mesh"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // linksPage is the mesh: chips where they are, Ethernet links by their state.

@@ -7,7 +7,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/chart"
 	"github.com/ttmon/ttmon/internal/view/tui/gauge"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Rows of the charts of a process, and what a page has at the least so that

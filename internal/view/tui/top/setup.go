@@ -11,7 +11,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/chart"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // setup is the setup screen: the settings of the configuration file, by

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/config"
 	"github.com/ttmon/ttmon/internal/view/tui"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // The columns that show are ticked, and ticking one takes none away.

@@ -19,7 +19,7 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // situations are states in which keys may have something to do.

@@ -1,6 +1,8 @@
 package words
 
-import "github.com/ttmon/ttmon/internal/model"
+import (
+	"github.com/ttmon/ttmon/internal/model"
+)
 
 // Nothing stands where there is nothing to say: no job, no limit, no rate yet.
 const Nothing = "–"

@@ -2,8 +2,9 @@
 // units, the word for a reading that is missing, foreign names made safe for a
 // terminal, and trouble as sentences.
 //
-// It stands between model and the views that people read (text, tui): both
-// say the same thing in the same words. It draws nothing and knows no colour.
+// It stands between model and all that speaks of it, to people (text, tui) and to
+// programs (wire, events): they say the same thing in the same words. It is no view:
+// it draws nothing and knows no colour.
 //
 // Numbers come in two forms. The plain form (Bytes, Rate, Duration) is for
 // sentences and reports. The column form (BytesColumn, RateColumn, …) always

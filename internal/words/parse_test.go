@@ -1,6 +1,8 @@
 package words
 
-import "testing"
+import (
+	"testing"
+)
 
 func TestParseBytes(t *testing.T) {
 	for text, want := range map[string]uint64{

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 func TestFigure(t *testing.T) {

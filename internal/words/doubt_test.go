@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Every kind has a sentence of its own: none falls through to the detail, and

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // fresh is the age up to which a process that appears counts as started

@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 func (c *comparison) devices() {

@@ -1,6 +1,8 @@
 package words
 
-import "github.com/ttmon/ttmon/internal/model"
+import (
+	"github.com/ttmon/ttmon/internal/model"
+)
 
 // Totals are sums over a host. A sum that leaves devices out says so.
 type Totals struct {

@@ -1,6 +1,8 @@
 package words
 
-import "strings"
+import (
+	"strings"
+)
 
 // Wrap breaks text at blanks into lines of at most width cells, though not
 // between a number and its unit, nor within a command that resets devices: its

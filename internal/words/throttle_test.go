@@ -6,8 +6,8 @@ import (
 
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/words"
 	"github.com/ttmon/ttmon/internal/wire/sample"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 func TestThrottling(t *testing.T) {

@@ -1,6 +1,8 @@
 package words
 
-import "testing"
+import (
+	"testing"
+)
 
 func TestCommandLine(t *testing.T) {
 	for _, c := range []struct {

@@ -1,6 +1,8 @@
 package words
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // WatchObstacle says why allocators cannot be watched through the kernel, and
 // what helps. The kinds are source/uprobe's.
