@@ -25,6 +25,7 @@ type app struct {
 	ttSMI   bool         // called as tt-smi: Tenstorrent's flags
 	ttNvtop bool         // called as tt-nvtop: nvtop's flags
 	version bool         // print it and exit
+	bare    bool         // called without a command and its flags
 
 	recorded *replay.Recording // what is shown instead of this host; nil: nothing
 }
@@ -40,6 +41,7 @@ func (a *app) run(argv []string) int {
 		}
 		args = other.commandLine(args)
 	}
+	args, a.bare = asSMI(args)
 	root := newRoot(a, commandIn(args))
 	if isCompletion(args) { // only then: it slows the start
 		a.registerCompletions(root)
@@ -54,7 +56,11 @@ func (a *app) run(argv []string) int {
 	if err == nil {
 		return exit.OK
 	}
-	return a.exitCode(name, err)
+	code := a.exitCode(name, err)
+	if a.bare {
+		fmt.Fprintln(a.Stderr, "ttmon --help lists all commands")
+	}
+	return code
 }
 
 // exitCode says why the program that was called by a name failed, and returns the exit
@@ -86,37 +92,51 @@ func newApp(stdout, stderr *os.File, getenv func(string) string) *app {
 type command struct {
 	name string
 	make func(*app) *cobra.Command
+	list list
 }
+
+// list is the part of the help in which a command stands.
+type list string
+
+// The parts, in the order of the help. ttmon help has all of them, ttmon --help not what
+// is unlisted: what others have a place for, or a script needs, and no newcomer.
+const (
+	look     list = "Look"
+	program  list = "Your program"
+	overTime list = "Over time, many hosts"
+	thisHost list = "Host"
+	unlisted list = "Also"
+)
 
 // commands lists all commands, in the order of the help.
 func commands() []command {
 	return []command{
-		{"smi", newSMI},
-		{"top", newTop},
-		{"mem", newMem},
-		{"dmon", newDmon},
-		{"pmon", newPmon},
-		{"ops", newOps},
-		{"topo", newTopo},
-		{"stale", newStale},
-		{"doctor", newDoctor},
-		{"selftest", newSelftest},
-		{"check", newCheck},
-		{"run", newRun},
-		{"why", newWhy},
-		{"record", newRecord},
-		{"replay", newReplay},
-		{"diff", newDiff},
-		{"export", newExport},
-		{"history", newHistory},
-		{"events", newEvents},
-		{"runs", newRuns},
-		{"jobs", newJobs},
-		{"fleet", newFleet},
-		{"web", newWeb},
-		{"daemon", newDaemon},
-		{completion, newCompletion},
-		{"version", newVersion},
+		{"smi", newSMI, look},
+		{"top", newTop, look},
+		{"mem", newMem, look},
+		{"topo", newTopo, look},
+		{"why", newWhy, look},
+		{"ops", newOps, look},
+		{"run", newRun, program},
+		{"runs", newRuns, program},
+		{"diff", newDiff, program},
+		{"record", newRecord, program},
+		{"replay", newReplay, program},
+		{"export", newExport, program},
+		{"history", newHistory, overTime},
+		{"events", newEvents, overTime},
+		{"fleet", newFleet, overTime},
+		{"web", newWeb, overTime},
+		{"doctor", newDoctor, thisHost},
+		{"check", newCheck, thisHost},
+		{"selftest", newSelftest, unlisted},
+		{"dmon", newDmon, unlisted},
+		{"pmon", newPmon, unlisted},
+		{"stale", newStale, unlisted},
+		{"jobs", newJobs, unlisted},
+		{"daemon", newDaemon, unlisted},
+		{completion, newCompletion, unlisted},
+		{"version", newVersion, unlisted},
 	}
 }
 
@@ -139,12 +159,13 @@ func newRoot(a *app, only string) *cobra.Command {
 		Use:   "ttmon",
 		Short: "Show Tenstorrent boards, their health, their memory and who uses them",
 		Long: `ttmon shows the Tenstorrent boards of this host: their type and health, and who
-uses them and their memory. It reads what the driver and tt-metal publish, works
+uses them and their memory. Without a command it prints the table of ttmon smi, whose
+flags it takes (ttmon -L, ttmon --json). It reads what the driver and tt-metal publish, works
 for any user, and never opens a device. It answers within a second and marks what
 did not respond by then; on a slow machine $TTMON_TIMEOUT sets a longer limit (5s).`,
-		Example: `  ttmon smi                 all boards and processes in a table
-  ttmon smi -w              the same, again every second
-  ttmon smi --json          for scripts`,
+		Example: `  ttmon                     all boards and processes in a table
+  ttmon -w                  the same, again every second
+  ttmon --json              for scripts`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -6,6 +6,30 @@ import (
 	"strings"
 )
 
+// asSMI puts smi in front of a command line that has no command: ttmon alone prints the
+// table, as nvidia-smi does, and ttmon -L is ttmon smi -L. bare: only flags of all
+// commands were given, so the user may not know of any command.
+func asSMI(args []string) (_ []string, bare bool) {
+	for i := 0; i < len(args); i++ {
+		name, _, has := strings.Cut(args[i], "=")
+		switch name {
+		case "--direct", "--ascii":
+		case "--root", "--daemon", "--color": // with a value
+			if !has {
+				i++
+			}
+		case "-h", "--help", "-v", "--version":
+			return args, false
+		default:
+			if args[i] == "--" || !strings.HasPrefix(args[i], "-") { // a command
+				return args, false
+			}
+			return slices.Concat([]string{"smi"}, args), false
+		}
+	}
+	return slices.Concat([]string{"smi"}, args), true
+}
+
 // normalize turns what nvidia-smi and tt-smi spell in their own ways into flags
 // that GNU-style parsing understands: several letters after one dash (-lms, -ls),
 // and values that may be left out (-l, -f, -r). It touches nothing but the flags

@@ -97,6 +97,19 @@ func TestHelpFitsAScreen(t *testing.T) {
 	})
 }
 
+// The help of ttmon names what a newcomer chooses from: a list that is read, not searched.
+func TestHelpIsShort(t *testing.T) {
+	listed := 0
+	for _, c := range commands() {
+		if c.list != unlisted {
+			listed++
+		}
+	}
+	if listed > 18 {
+		t.Errorf("ttmon --help lists %d commands, at most 18", listed)
+	}
+}
+
 // docs/ has a page and a manual page per command, made from the tree.
 func TestDocs(t *testing.T) {
 	clidocs.Pages(t, commandTree(), "../../docs/commands", "ttmon-sim", "ttmond", "ttmon-server")

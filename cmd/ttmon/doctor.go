@@ -16,6 +16,7 @@ type doctorCmd struct {
 	json    bool
 	bundle  string
 	private bool
+	daemons bool
 }
 
 func newDoctor(a *app) *cobra.Command {
@@ -33,15 +34,20 @@ and what it was made from into a file for a support request. Names of users,
 hosts, programs and containers, command lines, and serial numbers are removed or
 replaced, unless --private keeps them.
 
+--daemons shows the health of ttmond and ttmon-server instead: whether they respond in
+time, their clients, what they store, which users have reached a limit.
+
 Exit codes: 0 no problem, or hints only; 1 a warning; 2 something does not work;
-3 there is no board to check; 4 the bundle cannot be written.`,
+3 there is no board to check, or no ttmond responds; 4 the bundle cannot be written.`,
 		Example: `  ttmon doctor
   ttmon doctor --json | jq '.findings[] | select(.level != "ok")'
-  ttmon doctor --bundle ttmon-bundle.tar.gz`,
+  ttmon doctor --bundle ttmon-bundle.tar.gz
+  ttmon doctor --daemons`,
 		RunE: func(*cobra.Command, []string) error { return d.run() },
 	}
 	f := cmd.Flags()
-	f.BoolVar(&d.json, "json", false, "print JSON (schema ttmon.doctor/1)")
+	f.BoolVar(&d.daemons, "daemons", false, "show the health of ttmond and ttmon-server")
+	f.BoolVar(&d.json, "json", false, "print JSON (schema ttmon.doctor/1; with --daemons that of /v1/health)")
 	f.StringVar(&d.bundle, "bundle", "", "also write a support bundle to `FILE`.tar.gz; never overwrites a file")
 	f.BoolVar(&d.private, "private", false, "with --bundle: include names, command lines and serial numbers, else removed")
 	return cmd
@@ -50,6 +56,12 @@ Exit codes: 0 no problem, or hints only; 1 a warning; 2 something does not work;
 func (d *doctorCmd) run() error {
 	if d.private && d.bundle == "" {
 		return exit.Usage("--private needs --bundle")
+	}
+	if d.daemons {
+		if d.bundle != "" {
+			return exit.Usage("--daemons and --bundle cannot be used together")
+		}
+		return d.daemonStatus(d.json)
 	}
 	subject, err := support.Subject(d.where)
 	if err != nil {

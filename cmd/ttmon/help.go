@@ -40,7 +40,7 @@ func (a *app) helpOf(cmd *cobra.Command, _ []string) {
 // fullHelp prints the whole description of a command, then its usage.
 func (a *app) fullHelp(cmd *cobra.Command) error {
 	fmt.Fprintf(a.Stdout, "%s\n\n", strings.TrimSpace(cmd.Long))
-	a.usage(cmd, a.Stdout)
+	a.usage(cmd, a.Stdout, true)
 	if f := cmd.InheritedFlags(); f.HasAvailableFlags() {
 		fmt.Fprintf(a.Stdout, "\nGlobal flags:\n%s", flagUsages(f, a.helpColumns()))
 	}
@@ -68,10 +68,10 @@ func flagUsages(f *pflag.FlagSet, columns int) string {
 
 // usageOf prints the usage of a command, and where to read more.
 func (a *app) usageOf(cmd *cobra.Command, w io.Writer) error {
-	a.usage(cmd, w)
+	a.usage(cmd, w, false)
 	switch {
 	case !cmd.HasParent():
-		fmt.Fprintln(w, "\nttmon COMMAND --help lists the flags of a command; ttmon help COMMAND describes it in full.")
+		fmt.Fprintln(w, "\nttmon COMMAND --help lists the flags of a command, ttmon help COMMAND describes it in full, and\nttmon help lists all commands.")
 	case cmd.HasAvailableSubCommands():
 		fmt.Fprintf(w, "\n%s COMMAND --help lists the flags of a command.\n", cmd.CommandPath())
 	default:
@@ -80,7 +80,8 @@ func (a *app) usageOf(cmd *cobra.Command, w io.Writer) error {
 	return nil
 }
 
-func (a *app) usage(cmd *cobra.Command, w io.Writer) {
+// usage prints how a command is used; all: also the commands that --help leaves out.
+func (a *app) usage(cmd *cobra.Command, w io.Writer, all bool) {
 	fmt.Fprintln(w, "Usage:")
 	if cmd.Runnable() {
 		fmt.Fprintf(w, "  %s\n", cmd.UseLine())
@@ -91,10 +92,13 @@ func (a *app) usage(cmd *cobra.Command, w io.Writer) {
 	if cmd.Example != "" {
 		fmt.Fprintf(w, "\nExamples:\n%s\n", cmd.Example)
 	}
-	if cmd.HasAvailableSubCommands() {
+	switch {
+	case !cmd.HasParent():
+		listCommands(cmd, w, all)
+	case cmd.HasAvailableSubCommands():
 		fmt.Fprintln(w, "\nCommands:")
 		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() || c.Name() == "help" {
+			if c.IsAvailableCommand() {
 				fmt.Fprintf(w, "  %-*s  %s\n", cmd.NamePadding(), c.Name(), c.Short)
 			}
 		}
@@ -102,5 +106,21 @@ func (a *app) usage(cmd *cobra.Command, w io.Writer) {
 	if f := cmd.LocalFlags(); f.HasAvailableFlags() {
 		f.SortFlags = false
 		fmt.Fprintf(w, "\nFlags:\n%s", flagUsages(f, a.helpColumns()))
+	}
+}
+
+// listCommands prints the commands of ttmon in the parts of the help.
+func listCommands(root *cobra.Command, w io.Writer, all bool) {
+	part := list("")
+	for _, c := range commands() {
+		cmd, _, err := root.Find([]string{c.name})
+		if err != nil || cmd.Hidden || c.list == unlisted && !all {
+			continue
+		}
+		if c.list != part {
+			part = c.list
+			fmt.Fprintf(w, "\n%s:\n", part)
+		}
+		fmt.Fprintf(w, "  %-*s  %s\n", root.NamePadding(), c.name, cmd.Short)
 	}
 }

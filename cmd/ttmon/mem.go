@@ -33,12 +33,14 @@ type memCmd struct {
 	refresh     int
 	once, plain bool
 	blocks      blockFlags
+	showStale   bool
+	stale       staleCmd
 }
 
 func newMem(a *app) *cobra.Command {
-	m := &memCmd{app: a}
+	m := &memCmd{app: a, stale: staleCmd{app: a}}
 	m.cmd = &cobra.Command{
-		Use:   "mem",
+		Use:   "mem [--stale [REGION…]]",
 		Short: "Show the memory of every chip by pool and who holds it",
 		Long: `Shows for every chip how much of its DRAM and L1 is allocated, and in L1_SMALL,
 trace, circular buffers and kernel code; who holds it, how fast it changes, the
@@ -46,7 +48,19 @@ most it has been, and a chart. Enter opens a chip with its holders, and a holder
 its buffers where they are known.
 
 Where the output is no terminal, or with --plain, it prints a line per chip at
-each interval instead, for logs; with --once a block per chip, once.`,
+each interval instead, for logs; with --once a block per chip, once.
+
+--stale lists the bytes that processes which died without closing their devices left
+in tt-metal's accounting regions (/dev/shm/tt_device_*_memory). The memory itself
+is free again; only its accounting was never cleared. ttmon counts none of it as used,
+other tools may. REGION selects some, by path or chip id. With --remove the regions
+that no live process uses are listed and removed, on a terminal after confirmation.
+The next program that opens the chip creates a new one. An ordinary user may not read
+other users' regions. A running ttmond provides them; without one, ttmon names what it
+could not read.
+
+Exit codes: as ttmon smi; with --stale 0 ok, also if nothing is stale; 4 no permission
+to remove one or to read any.`,
 		Example: `  ttmon mem                    all chips, on a screen
   ttmon mem -d 0 -d 1          two devices
   ttmon mem -r 200             five times a second
@@ -54,8 +68,22 @@ each interval instead, for logs; with --once a block per chip, once.`,
   ttmon mem -p 4242            a map of the banks that a process allocates from
   ttmon mem --fits 512M -i 0   would another 512 MiB fit?
   ttmon mem -p 4242 --shape 1,1,4096,4096 --dtype bfloat16 --memory l1
-  ttmon mem --plain -r 5000 >> memory.log`,
-		RunE: func(*cobra.Command, []string) error { return m.run() },
+  ttmon mem --plain -r 5000 >> memory.log
+  ttmon mem --stale            what dead processes left in tt-metal's accounting
+  ttmon mem --stale --remove   remove all of it that is not in use, after confirmation`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case m.showStale:
+				m.stale.json = m.blocks.json
+				return m.stale.run(args)
+			case m.stale.remove || m.stale.yes:
+				return exit.Usage("--remove and --yes need --stale")
+			case len(args) > 0:
+				return noArguments(cmd, args)
+			}
+			return m.run()
+		},
 	}
 	f := m.cmd.Flags()
 	f.StringArrayVarP(&m.devices, "device", "d", nil, "only this `DEVICE`: index, bus id, serial number or ASIC id; repeatable")
@@ -65,6 +93,8 @@ each interval instead, for logs; with --once a block per chip, once.`,
 	f.BoolVar(&m.once, "once", false, "print once and exit")
 	f.BoolVar(&m.plain, "plain", false, "print lines for a log instead of drawing a screen")
 	m.blocks.add(m)
+	f.BoolVar(&m.showStale, "stale", false, "list what dead processes left in tt-metal's accounting, of all or each REGION")
+	m.stale.addRemoval(f, "with --stale: ")
 	m.screens.flags(m.cmd)
 	return m.cmd
 }
@@ -86,7 +116,7 @@ func (m *memCmd) check() (err error) {
 	case m.blocks.report != "" && m.blocks.pid == 0:
 		return exit.Usage("--report needs -p PID")
 	case m.blocks.json && !m.blocks.asked():
-		return exit.Usage("--json needs -p, --fits or --shape; ttmon smi --json has the memory of all chips")
+		return exit.Usage("--json needs -p, --fits, --shape or --stale; ttmon smi --json has the memory of all chips")
 	}
 	for _, name := range []string{"dtype", "layout"} {
 		if m.cmd.Flags().Changed(name) && m.blocks.shape == "" {

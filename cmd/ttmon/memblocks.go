@@ -29,7 +29,7 @@ type blockFlags struct {
 func (b *blockFlags) add(m *memCmd) {
 	f := m.cmd.Flags()
 	f.IntVarP(&b.pid, "pid", "p", 0, "show the allocators of process `PID`: a map of each bank, its largest blocks and holes")
-	f.BoolVar(&b.json, "json", false, "with -p, --fits or --shape: print JSON and exit")
+	f.BoolVar(&b.json, "json", false, "with -p, --fits, --shape or --stale: print JSON and exit")
 	f.StringVar(&b.report, "report", "", "with -p: write tt-metal's memory reports (CSV) of this moment to `DIR`")
 	f.StringVar(&b.fits, "fits", "", "would a buffer of `SIZE` (512M, 1.5G, 4096) still fit?")
 	f.StringVar(&b.shape, "shape", "", "would a tensor of this `SHAPE` (1,1,4096,4096) still fit?")

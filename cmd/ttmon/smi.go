@@ -180,6 +180,12 @@ func (s *smi) run() error {
 		return err
 	}
 	j.Prepare, j.Strict = s.prepare, s.strict
+	if s.bare {
+		table := j.Print
+		j.Print = func(dst []byte, snap *model.Snapshot, o text.Options) []byte {
+			return append(table(dst, snap, o), words.MoreCommands...)
+		}
+	}
 	if len(s.ids) > 0 && j.Print != nil { // one asks about a device to find whom to ask
 		table := j.Print
 		j.Print = func(dst []byte, snap *model.Snapshot, o text.Options) []byte {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ttmon/ttmon/internal/console"
 	"github.com/ttmon/ttmon/internal/exit"
@@ -21,34 +22,29 @@ type staleCmd struct {
 	remove, yes, json bool
 }
 
+// addRemoval adds what may be said of what is stale: ttmon stale has it, and ttmon mem
+// --stale.
+func (s *staleCmd) addRemoval(f *pflag.FlagSet, with string) {
+	f.BoolVar(&s.remove, "remove", false, with+"remove the regions that no live process uses")
+	f.BoolVarP(&s.yes, "yes", "y", false, "with --remove: do not ask for confirmation")
+}
+
+// newStale is another name of ttmon mem --stale.
 func newStale(a *app) *cobra.Command {
 	s := &staleCmd{app: a}
 	cmd := &cobra.Command{
 		Use:   "stale [REGION…]",
 		Short: "List, and remove, what dead processes left in tt-metal's memory accounting",
-		Long: `Lists the bytes that processes which died without closing their devices left
-in tt-metal's accounting regions (/dev/shm/tt_device_*_memory). The memory itself
-is free again; only its accounting was never cleared. ttmon counts none of it as used,
-other tools may. REGION selects some, by path or chip id.
-
-With --remove the regions that no live process uses are listed and removed, on a
-terminal after confirmation. The next program that opens the chip creates a new one.
-
-An ordinary user may not read other users' regions. A running ttmond provides
-them; without one, ttmon names what it could not read.
+		Long: `The same as ttmon mem --stale, which ttmon help mem describes.
 
 Exit codes: 0 ok, also if nothing is stale; 2 bad argument, or no ttmond runs; 4 no
 permission to remove one or to read any.`,
-		Example: `  ttmon stale                           what is there
-  ttmon stale --remove                  remove all that is not in use, after confirmation
-  ttmon stale --remove --yes 9956278468 remove one chip's without asking
-  ttmon stale --json | jq '.regions[].ghosts[].dram_bytes'`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(_ *cobra.Command, args []string) error { return s.run(args) },
+		Example: `  ttmon stale --remove --yes 9956278468 remove one chip's without asking`,
+		Args:    cobra.ArbitraryArgs,
+		RunE:    func(_ *cobra.Command, args []string) error { return s.run(args) },
 	}
 	f := cmd.Flags()
-	f.BoolVar(&s.remove, "remove", false, "remove the regions that no live process uses")
-	f.BoolVarP(&s.yes, "yes", "y", false, "with --remove: do not ask for confirmation")
+	s.addRemoval(f, "")
 	f.BoolVar(&s.json, "json", false, "print JSON (schema ttmon.stale/1)")
 	return cmd
 }
@@ -90,9 +86,9 @@ func (s *staleCmd) print(list *stale.List) error {
 	buf := list.Append(nil, o)
 	switch {
 	case mine > 0 && !s.remove:
-		buf = append(buf, " ttmon stale --remove removes what is unused: "+words.Count(mine, "region")+"\n"...)
+		buf = append(buf, " ttmon mem --stale --remove removes what is unused: "+words.Count(mine, "region")+"\n"...)
 	case n > 0 && !s.remove:
-		buf = append(buf, " ttmon stale --remove, as root or the owner, removes what is unused: "+words.Count(n, "region")+"\n"...)
+		buf = append(buf, " ttmon mem --stale --remove, as root or the owner, removes what is unused: "+words.Count(n, "region")+"\n"...)
 	}
 	if list.Snapshot.Simulated {
 		buf = append(buf, " "+words.Simulated+"\n"...)

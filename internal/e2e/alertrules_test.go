@@ -154,7 +154,7 @@ func TestEveryRule(t *testing.T) {
 		t.Errorf("memory nearly full: %q", text)
 	}
 	if got := runIn(t, h, "stale", "--remove", "--yes"); got.code != 0 {
-		t.Errorf("ttmon stale: %+v", got)
+		t.Errorf("ttmon mem --stale: %+v", got)
 	}
 	for _, f := range faults {
 		do(f.end)

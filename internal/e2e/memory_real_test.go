@@ -157,12 +157,12 @@ func (st *stage) killed(a *ttnn.Job, release string) {
 	st.wantGhost(s, a, left)
 	st.step(b, ttnn.Step{"do": "close"})
 	st.wantGhost(snapshot(st.T, st.host), a, left)
-	if r := runIn(st.T, st.host, "smi"); !strings.Contains(r.out, "belong to a dead process") {
+	if r := runIn(st.T, st.host, "smi"); !strings.Contains(r.out, "left by a dead process") {
 		st.Errorf("the table does not mention what the dead left:\n%s", r.out)
 	}
 	// Without it the chip is as new, for a program that continues, too.
 	if r := runIn(st.T, st.host, "stale", "--remove", "--yes"); r.code != 0 || !strings.Contains(r.out, "removed") {
-		st.Errorf("ttmon stale --remove: exit code %d\n%s%s", r.code, r.out, r.err)
+		st.Errorf("ttmon mem --stale --remove: exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 	wantGhosts(st.T, snapshot(st.T, st.host))
 	st.step(b, ttnn.Step{"do": "open"})

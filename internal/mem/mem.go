@@ -159,7 +159,7 @@ func (q Question) processes(ctx context.Context, c *client.Client, snap *model.S
 	if q.PID != 0 {
 		p, sites, err := c.Blocks(ctx, q.PID)
 		if errors.Is(err, client.ErrNotFound) {
-			return nil, nil, exit.With(exit.NoDevice, "%w; ttmond watches programs that use libtt_metal.so (ttmon daemon status says if it cannot)", err)
+			return nil, nil, exit.With(exit.NoDevice, "%w; ttmond watches programs that use libtt_metal.so (ttmon doctor --daemons says if it cannot)", err)
 		}
 		if err != nil {
 			return nil, nil, exit.With(exit.Internal, "%w", err)

@@ -71,7 +71,7 @@ func memory() []Device {
 			Get:  func(_ *model.Snapshot, d *model.Device) Value { return num(fragmentation(d, p)) },
 		})
 	}
-	list = append(list, ofFigure("memory.stale", "Stale (of dead processes)", "left behind by dead processes, in no figure above: see ttmon stale",
+	list = append(list, ofFigure("memory.stale", "Stale (of dead processes)", "left behind by dead processes, in no figure above: see ttmon mem --stale",
 		"memory.stale", "", "memory_orphaned_bytes", func(d *model.Device) model.Bytes { return d.Memory.Stale })...)
 	for i := range list {
 		if p := &list[i].Prom; p.Name != "" {

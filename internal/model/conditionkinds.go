@@ -176,7 +176,7 @@ var ConditionKinds = []ConditionRow{
 	{
 		Kind: ConditionStaleMemory, Level: Info, Word: "stale memory",
 		When: "dead processes left memory accounted for",
-		Do:   "`ttmon stale`",
+		Do:   "`ttmon mem --stale`",
 	},
 	{Kind: ConditionOK, Level: Fine, State: true, Word: "ok", Mark: "■"},
 }

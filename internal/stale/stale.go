@@ -160,7 +160,7 @@ func named(list []Region, names []string) ([]Region, error) {
 		if n := nearest.Word(name, known); n != "" {
 			return nil, exit.Usage("nothing stale in %q: did you mean %s?", name, n)
 		}
-		return nil, exit.Usage("nothing stale in %q: see ttmon stale", name)
+		return nil, exit.Usage("nothing stale in %q: see ttmon mem --stale", name)
 	}
 	return slices.DeleteFunc(list, func(f Region) bool {
 		return !slices.ContainsFunc(names, func(name string) bool { return fits(f, name) })

@@ -8,11 +8,11 @@ import (
 	"github.com/ttmon/ttmon/internal/words"
 )
 
-// StaleSchema names the contract of ttmon stale --json. It follows the rules
+// StaleSchema names the contract of ttmon mem --stale --json. It follows the rules
 // of the snapshot's.
 const StaleSchema = "ttmon.stale/1"
 
-// Stale is what ttmon stale prints for scripts.
+// Stale is what ttmon mem --stale prints for scripts.
 type Stale struct {
 	Time      time.Time
 	Simulated bool

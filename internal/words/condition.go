@@ -227,7 +227,7 @@ func Remedy(s *model.Snapshot, c *model.Condition, devices []int) string {
 	case model.RemedyFree:
 		return "ttmon mem"
 	case model.RemedyStale:
-		return "ttmon stale"
+		return "ttmon mem --stale"
 	case model.RemedyOperations:
 		return "ttmon why " + strconv.Itoa(c.Process.PID)
 	}

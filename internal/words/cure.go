@@ -27,7 +27,7 @@ func Cure(d model.Doubt, from model.Origin) string {
 		return "run ttmon on the host"
 	case model.SlotsFull:
 		if d.Count > 0 {
-			return "see ttmon stale"
+			return "see ttmon mem --stale"
 		}
 	case model.NoticedLate:
 		return "its next start is seen whole"

@@ -69,7 +69,7 @@ func TestDoubt(t *testing.T) {
 		{
 			model.Doubt{Kind: model.SlotsFull, PID: 9, Count: 2},
 			model.Direct,
-			"process 9: found no free place in the accounting of the chip, not in the figures (2 places are taken by dead processes); see ttmon stale",
+			"process 9: found no free place in the accounting of the chip, not in the figures (2 places are taken by dead processes); see ttmon mem --stale",
 		},
 		{model.Doubt{Kind: "moonlight", Detail: "the moon shone\x1b"}, model.Direct, `the moon shone\x1b`},
 	} {

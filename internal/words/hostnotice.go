@@ -11,6 +11,9 @@ import (
 // Simulated is what every view says about a host made by ttmon-sim.
 const Simulated = "simulated host: ttmon-sim made up these boards and their numbers"
 
+// MoreCommands is the line below the table of a user who typed ttmon and nothing else.
+const MoreCommands = "\n ttmon top: live, with charts. ttmon --help: all commands.\n"
+
 func (l *list) host() {
 	s := l.snap
 	if s.Simulated {

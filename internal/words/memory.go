@@ -209,14 +209,14 @@ func (l *list) remains(list []*model.StaleSlot, owners int) string {
 		return ""
 	}
 	who := ghostName(last, l.snap.Time)
-	text := held + " belong to a dead process (" + who + ")"
+	text := held + " left by a dead process (" + who + ")"
 	if owners > 1 {
-		text = fmt.Sprintf("%s belong to %d dead processes (the last: %s)", held, owners, who)
+		text = fmt.Sprintf("%s left by %d dead processes (the last: %s)", held, owners, who)
 	}
 	if !removable {
 		return text + ", until those that use the chip have ended"
 	}
-	return text + ": see ttmon stale"
+	return text + ": ttmon mem --stale"
 }
 
 // owner is a dead process: one that used several chips left something in the

@@ -117,19 +117,19 @@ func TestNoticesOfOneDevice(t *testing.T) {
 				PID: 4242, Name: "python", Updated: now.Add(-3 * time.Hour),
 				Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(128 * mib)},
 			}}
-		}, "device 0: 128 MiB of DRAM belong to a dead process (4242 python, last wrote 3 h ago): see ttmon stale"},
+		}, "device 0: 128 MiB of DRAM left by a dead process (4242 python, last wrote 3 h ago): ttmon mem --stale"},
 		{"stale of several", func(s *model.Snapshot, _ *model.Device) {
 			s.StaleSlots = []model.StaleSlot{
 				{PID: 1, Updated: now.Add(-9 * time.Hour), Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(gib), model.L1: model.ExactBytes(mib)}},
 				{PID: 2, Name: "py\n", Updated: now.Add(-3 * time.Hour), Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(gib)}},
 			}
-		}, `device 0: 2.0 GiB of DRAM and 1.0 MiB of L1 belong to 2 dead processes (the last: 2 py\n, last wrote 3 h ago): see ttmon stale`},
+		}, `device 0: 2.0 GiB of DRAM and 1.0 MiB of L1 left by 2 dead processes (the last: 2 py\n, last wrote 3 h ago): ttmon mem --stale`},
 		{"one dead process on two chips", func(s *model.Snapshot, _ *model.Device) {
 			s.StaleSlots = []model.StaleSlot{
 				{PID: 7, Name: "py", ChipID: 1, Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(gib)}},
 				{PID: 7, Name: "py", ChipID: 2, Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(gib)}},
 			}
-		}, "device 0: 2.0 GiB of DRAM belong to a dead process (7 py): see ttmon stale"},
+		}, "device 0: 2.0 GiB of DRAM left by a dead process (7 py): ttmon mem --stale"},
 		{"exited opener and inheritor", func(s *model.Snapshot, _ *model.Device) {
 			s.Processes = []model.Process{
 				{PID: 10, State: model.Exited, Devices: []model.DeviceUse{{}}},
@@ -164,10 +164,10 @@ func TestNoticesOfOneDevice(t *testing.T) {
 				s.StaleSlots = append(s.StaleSlots, model.StaleSlot{PID: 7, ChipID: id, Device: model.NoDevice, Bytes: model.PoolBytes{model.DRAM: model.ExactBytes(gib)}})
 			}
 		}, "chips 98, 99 are among devices 0, 1, and it is not known which is which: 2.0 GiB of DRAM\n" +
-			"2.0 GiB of DRAM belong to a dead process (7): see ttmon stale (among devices 0, 1)"},
+			"2.0 GiB of DRAM left by a dead process (7): ttmon mem --stale (among devices 0, 1)"},
 		{"not removable", func(s *model.Snapshot, _ *model.Device) {
 			s.StaleSlots = []model.StaleSlot{{PID: 7, Mapped: true, Bytes: model.PoolBytes{model.DRAM: model.BoundBytes(gib, model.Unsure)}}}
-		}, "device 0: ~1.0 GiB of DRAM belong to a dead process (7), until those that use the chip have ended"},
+		}, "device 0: ~1.0 GiB of DRAM left by a dead process (7), until those that use the chip have ended"},
 		{"one sample", func(_ *model.Snapshot, d *model.Device) {
 			d.StateReason.Cause = model.HeartbeatUnseen
 		}, "device 0: ok as far as one sample tells: whether the firmware is alive shows in a second one (smi --sample 1500, smi -l 1, top, ttmond)"},
@@ -242,7 +242,7 @@ func TestNoticesAreNoWall(t *testing.T) {
 		got = append(got, n.String())
 	}
 	want := []string{
-		"devices 0-31: 4.0 GiB of DRAM belong to a dead process (4242 python, last wrote 2 min ago): see ttmon stale",
+		"devices 0-31: 4.0 GiB of DRAM left by a dead process (4242 python, last wrote 2 min ago): ttmon mem --stale",
 		"~: tt-metal's own statistics (release 0.81.1) count one thread of a program and miscount around graph captures; exact figures need ttmond with uprobes, or ttmon run",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

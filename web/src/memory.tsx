@@ -302,7 +302,7 @@ function Dead(p: { s: State }) {
           </tbody>
         </table>
       </div>
-      <p class="empty">It is in no figure above. ttmon stale says what can be removed.</p>
+      <p class="empty">It is in no figure above. ttmon mem --stale says what can be removed.</p>
     </Panel>
   );
 }

@@ -117,11 +117,11 @@ func (e *examiner) accounting() {
 			words.Bytes(free), words.Bytes(e.Setup.ShmTotal.V)), "remove unused files; in a container, give it more (docker run --shm-size)")
 	}
 	left := e.repeat(Accounting, map[string]string{
-		"stale":                      "ttmon stale --remove",
-		string(model.ShutOut):        "the owner of that region, or root, removes it: ttmon stale --remove",
-		string(model.LayoutMismatch): "end the programs that use it and remove the region: ttmon stale --remove",
+		"stale":                      "ttmon mem --stale --remove",
+		string(model.ShutOut):        "the owner of that region, or root, removes it: ttmon mem --stale --remove",
+		string(model.LayoutMismatch): "end the programs that use it and remove the region: ttmon mem --stale --remove",
 		string(model.LayoutUnknown):  "update ttmon: a newer one may know it",
-		string(model.SlotsFull):      "ttmon stale --remove",
+		string(model.SlotsFull):      "ttmon mem --stale --remove",
 		string(model.ShmUnreadable):  "run ttmon as root",
 	})
 	if !left {

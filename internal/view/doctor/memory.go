@@ -19,9 +19,9 @@ func (e *examiner) daemon() {
 	case !d.Answers:
 		e.addHost(Daemon, Hint, "ttmond_absent", "not running: no history, no alerts, no exact memory of unmodified programs, nothing of other users' programs", "install the package ttmond; if it is installed: "+startDaemon)
 	case len(d.Problems) > 0:
-		e.addHost(Daemon, Critical, "ttmond_problem", joined(d.Problems), "ttmon daemon status; journalctl -u ttmond")
+		e.addHost(Daemon, Critical, "ttmond_problem", joined(d.Problems), "ttmon doctor --daemons; journalctl -u ttmond")
 	case len(d.Warnings) > 0:
-		e.addHost(Daemon, Warning, "ttmond_warning", joined(d.Warnings), "ttmon daemon status")
+		e.addHost(Daemon, Warning, "ttmond_warning", joined(d.Warnings), "ttmon doctor --daemons")
 	case d.Version != e.Version && e.Version != "":
 		e.addHost(Daemon, Hint, "ttmond_version", fmt.Sprintf("ttmond is %s, this ttmon is %s", words.Escape(d.Version), words.Escape(e.Version)), "ttmon daemon reload")
 	default:

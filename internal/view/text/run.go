@@ -51,7 +51,7 @@ func AppendRun(dst []byte, r *runs.Run, now time.Time, o Options) []byte {
 		dst = append(dst, "and with others\n"...)
 	}
 	for _, l := range r.Left {
-		dst = fmt.Appendf(dst, "process %d left %s in %s: see ttmon stale\n", l.PID, runwords.Left(&runs.Run{Left: []runs.Left{l}}), words.Escape(l.Region))
+		dst = fmt.Appendf(dst, "process %d left %s in %s: see ttmon mem --stale\n", l.PID, runwords.Left(&runs.Run{Left: []runs.Left{l}}), words.Escape(l.Region))
 	}
 	return dst
 }

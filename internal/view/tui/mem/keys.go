@@ -227,7 +227,7 @@ func (s *State) helpLines() []widget.HelpLine {
 		widget.HelpLine{Key: "67 %", Text: "of the pool, where that is known; TRACE is measured against DRAM"},
 		widget.HelpLine{Key: "+120 MiB/s", Text: "how fast it grew between the last two samples"},
 		widget.HelpLine{Key: "peak", Text: "the most seen since the start, or since z"},
-		widget.HelpLine{Key: "(dead)", Text: "left behind by a process that is gone; in no other figure: see ttmon stale"},
+		widget.HelpLine{Key: "(dead)", Text: "left behind by a process that is gone; in no other figure: see ttmon mem --stale"},
 		widget.HelpLine{Key: "(others)", Text: "counted for the chip, but for no process whose figures are visible"},
 	)
 }

@@ -86,7 +86,7 @@ func (t *Text) block(dst []byte, s *model.Snapshot, c chip) []byte {
 			words.PadLeft(words.FigureColumn(h.mem[model.L1]), words.FigureWidth), words.Command(h.p))
 	}
 	for _, g := range staleSlots(s, c) {
-		dst = fmt.Appendf(dst, "  %7d (dead)   %s DRAM, not counted: see ttmon stale\n", g.PID, words.FigureColumn(g.Bytes[model.DRAM]))
+		dst = fmt.Appendf(dst, "  %7d (dead)   %s DRAM, not counted: see ttmon mem --stale\n", g.PID, words.FigureColumn(g.Bytes[model.DRAM]))
 	}
 	if m.CB != "" && m.Pools[model.CB].Used.Known() {
 		dst = t.sentence(dst, "  ", "CB counts: "+words.CBMeaning(m.CB))
