@@ -75,6 +75,9 @@ func (n *normalizer) step() {
 		emit("--loop-ms")
 	case "-ls":
 		emit("--list")
+	case "-glx_reset_tray":
+		emit("-" + name)
+		n.take(func(s string) bool { return !strings.HasPrefix(s, "-") })
 	case "-eow":
 		emit("--error-on-warning")
 	case "-col":

@@ -63,7 +63,7 @@ taken them; without one, --sample MS takes a second sample.`,
 	f.StringArrayVarP(&c.critical, "critical", "c", nil, "threshold for a critical state, as `FIELD=RANGE`; repeatable")
 	f.IntVar(&c.expect, "expect", 0, "critical unless the host has this `NUMBER` of devices")
 	f.StringSliceVar(&c.ignore, "ignore", nil, "`KINDS` of problems to ignore: "+strings.Join(nagios.Codes(), ", "))
-	f.StringArrayVarP(&c.ids, "id", "i", nil, "only these `DEVICES`: index, bus id, serial number or ASIC id, separated by commas")
+	addDevices(f, &c.ids, theseDevices)
 	f.IntVar(&c.sample, "sample", 0, "sample twice, `MS` milliseconds apart (without ttmond: needed to see a hang)")
 	return cmd
 }

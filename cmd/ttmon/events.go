@@ -62,7 +62,7 @@ hung, were lost and came back; alerts. With -f it waits for new ones.`,
 	f.BoolVarP(&e.follow, "follow", "f", false, "keep printing new events")
 	f.StringVar(&e.since, "since", "", "events since `TIME`: an age (2h, 7d) or a date (2026-11-15T03:00)")
 	f.IntVarP(&e.limit, "lines", "n", 100, "print at most the last `N`")
-	f.StringArrayVarP(&e.ids, "id", "i", nil, "only events of this `DEVICE`: index, bus id, serial number or ASIC id")
+	addDevices(f, &e.ids, "only events of these `DEVICES`: index, bus id, serial number or ASIC id, comma-separated")
 	f.StringSliceVar(&e.kinds, "kind", nil, "only these `KINDS`: "+strings.Join(eventKinds(), ", "))
 	f.BoolVar(&e.json, "json", false, "print JSON, one document per line")
 	return cmd

@@ -82,7 +82,7 @@ $TTMON_PROMETHEUS_TOKEN, the address itself from $TTMON_PROMETHEUS.`,
 	g.StringVar(&f.serve, "serve", "", "serve it as a web page at `ADDR`, such as 127.0.0.1:9109, until Ctrl-C")
 	g.StringVar(&f.nodeURL, "node-url", "", "with --serve: the `URL` of a host's own page, with {instance} and {host} for its labels (default http://{instance}/)")
 	g.StringVar(&f.webConfig, "web-config", "", "with --serve: web configuration `FILE` with TLS and passwords; required unless ADDR is a loopback address")
-	g.DurationVar(&f.interval, "interval", 5*time.Second, "`TIME` between queries")
+	addInterval(g, &f.interval, 5*time.Second, "`TIME` between queries")
 	g.StringVarP(&f.config, "config-file", "c", "", "the configuration `FILE` (default $XDG_CONFIG_HOME/ttmon/config.toml)")
 	return cmd
 }

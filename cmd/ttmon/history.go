@@ -55,7 +55,7 @@ six hours) and ranked by how far its mean moved, relative to its usual variation
 		RunE: func(_ *cobra.Command, args []string) error { return h.run(args) },
 	}
 	f := cmd.Flags()
-	f.StringArrayVarP(&h.ids, "id", "i", nil, "only these `DEVICES`: index, bus id, serial number or ASIC id, separated by commas")
+	addDevices(f, &h.ids, theseDevices)
 	f.StringVar(&h.since, "since", "1h", "start at `TIME`: an age or a date")
 	f.StringVar(&h.until, "until", "0s", "end at `TIME`; 0s is now")
 	f.DurationVar(&h.step, "step", 0, "`TIME` between two points (default: as many as fit)")

@@ -27,10 +27,10 @@ type memCmd struct {
 	cmd *cobra.Command
 	screens
 
-	devices     []string // of -d
-	ids         []string // of -i; after check, what both chose
+	ids         []string
 	all         bool
-	refresh     int
+	every       time.Duration
+	refresh     int // ms
 	once, plain bool
 	blocks      blockFlags
 	showStale   bool
@@ -86,10 +86,10 @@ to remove one or to read any.`,
 		},
 	}
 	f := m.cmd.Flags()
-	f.StringArrayVarP(&m.devices, "device", "d", nil, "only this `DEVICE`: index, bus id, serial number or ASIC id; repeatable")
-	f.StringArrayVarP(&m.ids, "id", "i", nil, "the same as -d `DEVICE`")
+	addDevices(f, &m.ids, theseDevices)
 	f.BoolVarP(&m.all, "all", "a", false, "all devices (the default)")
-	f.IntVarP(&m.refresh, "refresh", "r", 0, "`MILLISECONDS` between updates")
+	addInterval(f, &m.every, 0, "`TIME` between updates, such as 200ms or 2s")
+	f.IntVarP(&m.refresh, "refresh", "r", 0, "the same in `MILLISECONDS`")
 	f.BoolVar(&m.once, "once", false, "print once and exit")
 	f.BoolVar(&m.plain, "plain", false, "print lines for a log instead of drawing a screen")
 	m.blocks.add(m)
@@ -101,7 +101,7 @@ to remove one or to read any.`,
 
 // check rejects flags that would be ignored.
 func (m *memCmd) check() (err error) {
-	if m.ids, err = selection.Parse(append(m.devices, m.ids...)); err != nil {
+	if m.ids, err = selection.Parse(m.ids); err != nil {
 		return err
 	}
 	switch {
@@ -141,7 +141,10 @@ func (m *memCmd) run() error {
 		return err
 	}
 	if m.cmd.Flags().Changed("refresh") {
-		err = config.OptionAt("mem.interval").Set(&c, (time.Duration(m.refresh) * time.Millisecond).String())
+		m.every = time.Duration(m.refresh) * time.Millisecond
+	}
+	if m.cmd.Flags().Changed("refresh") || m.cmd.Flags().Changed("interval") {
+		err = config.OptionAt("mem.interval").Set(&c, m.every.String())
 	}
 	if err == nil {
 		err = m.setTheme(&c)
@@ -161,11 +164,8 @@ func (m *memCmd) run() error {
 	if err := host.Absence(first); err != nil {
 		return err
 	}
-	switch _, err := selection.Selection(m.ids).From(first); {
-	case err != nil && len(m.devices) > 0: // in top and dmon it is a time
-		return exit.Usage("%w; -d selects devices, -r sets the time between updates", err)
-	case err != nil:
-		return err
+	if _, err := selection.Selection(m.ids).From(first); err != nil {
+		return noDevice(m.cmd, err)
 	}
 	src.Source = &primed{Source: src.Source, first: first}
 	if width, _, terminal := console.Size(m.Stdout); m.once || m.plain || m.NeedsTerminal("mem") != nil {

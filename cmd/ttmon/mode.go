@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,10 +49,7 @@ func (s *smi) job() (repeat.Job, error) {
 		chosen = m
 	}
 	f := s.cmd.Flags()
-	if f.Changed("display") && !s.query {
-		if isNumber(s.display) {
-			return repeat.Job{}, exit.Usage("-d selects sections of the -q report: use -l %s to repeat every %[1]s seconds", s.display)
-		}
+	if s.display != "" && !s.query {
 		return repeat.Job{}, exit.Usage("-d selects sections of the report: use it with -q")
 	}
 	if f.Changed("format") && s.queryDevice == "" && s.apps == "" {
@@ -113,6 +112,9 @@ func (s *smi) deviceJob() (repeat.Job, error) {
 	if err != nil {
 		return repeat.Job{}, err
 	}
+	if s.cmd.Flags().Changed("query-gpu") && slices.ContainsFunc(columns, func(c metric.Column[*model.Device]) bool { return c.Title == "fan.speed" }) {
+		fmt.Fprintln(s.Stderr, "ttmon: fan.speed is in rpm; nvidia-smi's is in percent, which boards do not report")
+	}
 	if s.estimates {
 		estimate, _ := metric.Find(metric.Devices(), "activity.estimate")
 		for i := range columns {
@@ -146,6 +148,7 @@ func csvJob[S any](s *smi, columns []metric.Column[S], sample time.Duration,
 ) (repeat.Job, error) {
 	f, err := s.csv()
 	begun := false
+	f.Dropped = sayDropped(s, columns)
 	return repeat.Job{Sample: sample, Print: func(dst []byte, snap *model.Snapshot, _ text.Options) []byte {
 		if !begun {
 			begun = true
@@ -156,6 +159,23 @@ func csvJob[S any](s *smi, columns []metric.Column[S], sample time.Duration,
 		}
 		return rows(f, dst, snap, columns)
 	}}, err
+}
+
+// sayDropped says once of each field that nounits leaves its mark of doubt out, unless
+// the field that has the bound was asked for, too.
+func sayDropped[S any](s *smi, columns []metric.Column[S]) func(field string) {
+	said := map[string]bool{}
+	for _, c := range columns {
+		if field, ok := strings.CutSuffix(c.Title, ".bound"); ok {
+			said[field] = true
+		}
+	}
+	return func(field string) {
+		if !said[field] {
+			said[field] = true
+			fmt.Fprintf(s.Stderr, "ttmon: %s is not exact, which nounits leaves out: the field %s.bound says it\n", field, field)
+		}
+	}
 }
 
 // saySimulated says so where the output itself has no place for it.

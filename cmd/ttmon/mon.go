@@ -22,7 +22,7 @@ type mon struct {
 	groups func() []text.Group
 
 	ids    []string
-	delay  float64
+	every  time.Duration
 	count  int
 	letter string
 	stamp  string
@@ -40,8 +40,8 @@ with # are headings, - is an unknown value.
 
 Columns are chosen by letters with -s:
 ` + text.DmonHelp,
-		Example: `  ttmon dmon                    all devices, every second
-  ttmon dmon -i 0 -s pt -d 5    power, temperature and PCIe traffic of device 0
+		Example: `  ttmon dmon                            all devices, every second
+  ttmon dmon -d 0 -s pt --interval 5s   power, temperature and PCIe traffic of device 0
   ttmon dmon -c 60 -o DT -f power.log
   ttmon dmon -c 1 --format csv,nounit`,
 		RunE: func(*cobra.Command, []string) error { return m.run() },
@@ -70,8 +70,9 @@ Columns are chosen by letters with -s:
 
 func (m *mon) flags(letters string) {
 	f := m.cmd.Flags()
-	f.StringArrayVarP(&m.ids, "id", "i", nil, "only these `DEVICES`: index, bus id, serial number or ASIC id, separated by commas")
-	f.Float64VarP(&m.delay, "delay", "d", 1, "`SECONDS` between two samples")
+	addDevices(f, &m.ids, theseDevices)
+	addInterval(f, &m.every, time.Second, "`TIME` between two samples, such as 500ms or 5s")
+	addHidden(f, "delay", "", f.Lookup("interval").Value)
 	f.IntVarP(&m.count, "count", "c", 0, "stop after `N` samples")
 	f.StringVarP(&m.letter, "select", "s", letters, "groups of columns, by `LETTERS` (ttmon help "+m.cmd.Name()+" lists them)")
 	f.StringVarP(&m.stamp, "options", "o", "", "prefix each line, by `LETTERS`: D the date, T the time")
@@ -83,8 +84,8 @@ func (m *mon) run() error {
 	switch {
 	case m.count < 0:
 		return exit.Usage("--count=%d: must not be negative", m.count)
-	case m.delay < 0.01:
-		return exit.Usage("--delay=%v: too short, at least 0.01 s", m.delay)
+	case m.every < 10*time.Millisecond:
+		return exit.Usage("--interval=%v: too short, at least 10ms", m.every)
 	}
 	o, err := m.TextOptions(m.Stdout)
 	if err != nil {
@@ -102,15 +103,14 @@ func (m *mon) run() error {
 		return err
 	}
 	out := m.Output(m.file)
-	delay := time.Duration(m.delay * float64(time.Second))
 	err = repeat.Do(&m.Console, m.where, repeat.Job{
-		Out: out, Selection: chosen, Interval: delay, Count: m.count, Sample: min(delay, ratesSample),
+		Out: out, Selection: chosen, Interval: m.every, Count: m.count, Sample: min(m.every, ratesSample),
 		Print: func(dst []byte, s *model.Snapshot, _ text.Options) []byte { return m.append(st, dst, s) },
 	})
 	if cerr := out.Close(); err == nil {
 		err = cerr
 	}
-	return err
+	return noDevice(m.cmd, err)
 }
 
 // configure takes the flags over that change how lines look.

@@ -24,7 +24,7 @@ type opsCmd struct {
 	*app
 	screens
 	ids   []string
-	delay float64
+	every time.Duration
 	count int
 	once  bool
 	json  bool
@@ -51,12 +51,13 @@ output is no terminal, and with --once, --count or --json, it prints.`,
 		RunE: func(*cobra.Command, []string) error { return o.run() },
 	}
 	f := cmd.Flags()
-	f.StringArrayVarP(&o.ids, "id", "i", nil, "only these `DEVICES`: index, bus id, serial number or ASIC id, separated by commas")
+	addDevices(f, &o.ids, theseDevices)
 	f.IntVarP(&o.which.PID, "pid", "p", 0, "only the process `PID`")
 	f.StringVar(&o.which.Filter, "filter", "", "only operations with `TEXT` in their name")
 	f.StringVar(&o.which.Sort, "sort", metric.OpOrders()[0], "sort by `COLUMN`: "+strings.Join(metric.OpOrders(), ", "))
 	f.IntVarP(&o.which.Most, "lines", "n", 0, "at most `N` operations")
-	f.Float64VarP(&o.delay, "delay", "d", 1, "`SECONDS` between two samples")
+	addInterval(f, &o.every, time.Second, "`TIME` between two samples, such as 500ms or 5s")
+	addHidden(f, "delay", "", f.Lookup("interval").Value)
 	f.IntVarP(&o.count, "count", "c", 0, "print `N` samples, then stop")
 	f.BoolVar(&o.once, "once", false, "print one sample and exit")
 	f.BoolVar(&o.json, "json", false, "print JSON, one line per sample")
@@ -67,8 +68,8 @@ func (o *opsCmd) run() error {
 	switch {
 	case o.count < 0:
 		return exit.Usage("--count=%d: must not be negative", o.count)
-	case o.delay < 0.1:
-		return exit.Usage("--delay=%v: too short, at least 0.1 s", o.delay)
+	case o.every < 100*time.Millisecond:
+		return exit.Usage("--interval=%v: too short, at least 100ms", o.every)
 	case o.which.PID < 0:
 		return exit.Usage("--pid=%d: must not be negative", o.which.PID)
 	case !slices.Contains(metric.OpOrders(), o.which.Sort):
@@ -78,11 +79,10 @@ func (o *opsCmd) run() error {
 	if err != nil {
 		return err
 	}
-	delay := time.Duration(o.delay * float64(time.Second))
 	if !o.once && !o.json && o.count == 0 && o.NeedsTerminal("ops") == nil {
-		return o.screen(chosen, delay)
+		return o.screen(chosen, o.every)
 	}
-	return o.print(chosen, delay)
+	return o.print(chosen, o.every)
 }
 
 // print prints the table or JSON, once or at each interval.

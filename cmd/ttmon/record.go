@@ -59,7 +59,7 @@ other viewers. An hour of 32 chips takes about 8 MB at an interval of a second.`
 	f.SetInterspersed(false)
 	f.StringVarP(&r.file, "file", "o", "", "write to `FILE` (default: ttmon-DATE-TIME.ttrec in the current directory)")
 	f.BoolVar(&r.replace, "replace", false, "overwrite FILE if it exists")
-	f.DurationVar(&r.interval, "interval", time.Second, "`TIME` between two snapshots")
+	addInterval(f, &r.interval, time.Second, "`TIME` between two snapshots")
 	f.DurationVar(&r.duration, "duration", 0, "stop after `TIME`, counted from the first snapshot; not with COMMAND")
 	f.StringVar(&r.stacks, "stacks", "", "record call sites: `WHAT` is python (the default), native or all")
 	f.Lookup("stacks").NoOptDefVal = "python"

@@ -56,7 +56,7 @@ that was asked for could not be tested (--python, --tt-smi, --timeout).`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&s.python, "python", "", "also run a ttnn program with this `PYTHON`; it opens a device that is not in use")
-	f.StringArrayVarP(&s.ids, "id", "i", nil, "with --python: the `DEVICES` the ttnn program may open, in use or not")
+	addDevices(f, &s.ids, "with --python: the `DEVICES` the ttnn program may open, in use or not")
 	f.BoolVar(&s.official, "tt-smi", false, "also compare with tt-smi, which opens and wakes the chips")
 	f.DurationVar(&s.limit, "timeout", selftest.DefaultLimit, "stop after `TIME` and list what was not tested")
 	f.BoolVarP(&s.yes, "yes", "y", false, "do not ask for confirmation")

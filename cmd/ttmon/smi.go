@@ -25,6 +25,7 @@ type smi struct {
 
 	watch                bool
 	loop                 float64
+	every                time.Duration
 	loopMS, refresh      int
 	sample               int
 	ids                  []string
@@ -43,7 +44,8 @@ type smi struct {
 	strict                         bool
 	columns                        string
 	reset                          bool
-	ignored, resetting             [3]bool
+	ignored                        [4]bool
+	resetting                      [3]bool
 	xml                            bool
 }
 
@@ -86,13 +88,16 @@ func (s *smi) flags() {
 	f := s.cmd.Flags()
 	f.BoolVarP(&s.watch, "watch", "w", false, "print again every second, in place on a terminal")
 	f.Float64VarP(&s.loop, "loop", "l", 0, "print again every `SECONDS`")
+	addInterval(f, &s.every, 0, "print again every `TIME`, such as 500ms or 2s")
 	f.IntVar(&s.loopMS, "loop-ms", 0, "print again every `MS` milliseconds (also -lms MS)")
 	f.IntVarP(&s.refresh, "refresh", "r", 0, "as --watch, every `MS` milliseconds")
 	f.IntVar(&s.sample, "sample", 0, "sample twice, `MS` apart, so that rates and CPU are known")
-	f.StringArrayVarP(&s.ids, "id", "i", nil, "only `DEVICES`: index, bus id, serial or ASIC id, comma-separated")
+	f.StringArrayVarP(&s.ids, "id", "i", nil, theseDevices+" (also -d)")
 	f.BoolVarP(&s.list, "list-devices", "L", false, "one line per device: index, name and ids")
+	addHidden(f, "list-gpus", "", f.Lookup("list-devices").Value)
+	f.Lookup("list-gpus").NoOptDefVal = "true"
 	f.BoolVarP(&s.query, "query", "q", false, "a long report, with the reason for everything that is missing")
-	f.StringVarP(&s.display, "display", "d", "", "only these `SECTIONS` of the report: "+sectionNames())
+	f.StringVarP(&s.display, "display", "d", "", "with -q: only these `SECTIONS` of the report: "+sectionNames())
 	f.BoolVar(&s.json, "json", false, "print JSON (ttmon.snapshot/1), one object per line if repeated")
 	f.StringVar(&s.queryDevice, "query-device", "", "CSV of these `FIELDS` of each device (also --query-gpu)")
 	f.StringVar(&s.queryDevice, "query-gpu", "", "the same as --query-device")
@@ -121,7 +126,7 @@ func (s *smi) flags() {
 		_ = f.MarkHidden(name)
 	}
 	// Flags of the official tool that change nothing here, and parts of a reset.
-	for i, name := range []string{"offline", "use_luwen", "no-color"} {
+	for i, name := range []string{"offline", "use_luwen", "use_umd", "no-color"} {
 		f.BoolVar(&s.ignored[i], name, false, "accepted and ignored")
 		_ = f.MarkHidden(name)
 	}
@@ -129,7 +134,7 @@ func (s *smi) flags() {
 		f.BoolVar(&s.resetting[i], name, false, "part of a reset: not offered")
 		_ = f.MarkHidden(name)
 	}
-	for _, name := range []string{"eth_train_skip", "gpu-reset"} {
+	for _, name := range []string{"eth_train_skip", "gpu-reset", "glx_reset_tray"} {
 		f.BoolVar(&s.reset, name, false, "part of a reset: not offered")
 		_ = f.MarkHidden(name)
 	}
@@ -163,6 +168,7 @@ func (s *smi) run() error {
 	case s.helpApps:
 		return s.fields(func(dst []byte, o text.Options) []byte { return text.AppendFields(dst, metric.Apps(), o) })
 	}
+	s.splitDisplay()
 	j, err := s.job()
 	if err != nil {
 		return err
@@ -194,7 +200,7 @@ func (s *smi) run() error {
 		}
 	}
 	j.Out = s.Output(s.file)
-	err = repeat.Do(&s.Console, s.where, j)
+	err = noDevice(s.cmd, repeat.Do(&s.Console, s.where, j))
 	if cerr := j.Out.Close(); err == nil {
 		err = cerr
 	}
@@ -202,6 +208,21 @@ func (s *smi) run() error {
 		return s.Output("").Write([]byte("Saved tt-smi log to: " + words.Escape(j.Out.Name) + "\n")) // as the official tool says it
 	}
 	return err
+}
+
+// splitDisplay takes the devices out of the values of -d, which names sections of the
+// report for nvidia-smi, and devices in all commands of ttmon: no section has a digit in
+// its name, and every device has.
+func (s *smi) splitDisplay() {
+	var sections []string
+	for name := range strings.SplitSeq(s.display, ",") {
+		if strings.ContainsAny(name, "0123456789") {
+			s.ids = append(s.ids, name)
+		} else if name != "" {
+			sections = append(sections, name)
+		}
+	}
+	s.display = strings.Join(sections, ",")
 }
 
 // fields prints the help of a query.
@@ -227,6 +248,7 @@ func (s *smi) interval() (time.Duration, error) {
 	take("loop", time.Duration(s.loop*float64(time.Second)))
 	take("loop-ms", time.Duration(s.loopMS)*time.Millisecond)
 	take("refresh", time.Duration(s.refresh)*time.Millisecond)
+	take("interval", s.every)
 	switch {
 	case len(given) > 1:
 		return 0, exit.Usage("%s and %s cannot be used together", given[0], given[1])

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/nearest"
+	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/source/setup"
 	"github.com/ttmon/ttmon/internal/words"
 )
@@ -51,6 +53,12 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	}
 	if err := notHere(cmd, args[0]); err != nil {
 		return err
+	}
+	if _, err := strconv.Atoi(args[0]); err == nil && cmd.Flags().Lookup("id") != nil {
+		return exit.Usage("unexpected argument %q: -i %s selects a device", args[0], args[0])
+	}
+	if cmd.Name() == "smi" && slices.ContainsFunc(commands(), func(c command) bool { return c.name == args[0] }) {
+		return exit.Usage("ttmon %s is a command of its own", args[0])
 	}
 	what := "unexpected argument"
 	if nearest.Word(args[0], known) != "" || cmd == cmd.Root() {
@@ -95,6 +103,9 @@ func typed(name, letters string) string {
 }
 
 func unknownFlag(cmd *cobra.Command, flag string) error {
+	if strings.HasPrefix(flag, "--") {
+		flag = strings.ReplaceAll(flag, "_", "-") // as hyphens does
+	}
 	var known []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden {
@@ -104,16 +115,25 @@ func unknownFlag(cmd *cobra.Command, flag string) error {
 	switch {
 	case onlySmi[flag] != "" && cmd.Name() != "smi":
 		return exit.With(exit.Unsupported, "%s has no %s: %s", cmd.CommandPath(), flag, onlySmi[flag])
-	case strings.HasPrefix(flag, "--"):
-		return exit.Usage("unknown flag %s%s", flag, meant(cmd, flag, known))
 	case settings[flag] != "" && cmd.Name() == "smi":
 		return wouldSet(flag)
-	case flag == "-d" && cmd.Flags().Lookup("id") != nil: // a device to ttmon mem, a delay to dmon
-		return exit.Usage("unknown flag -d: -i selects devices")
+	case instead[flag] != "":
+		return exit.With(exit.Unsupported, "%s has no %s: %s", cmd.CommandPath(), flag, instead[flag])
+	case strings.HasPrefix(flag, "--"):
+		return exit.Usage("unknown flag %s%s", flag, meant(cmd, flag, known))
 	case len(flag) > 3: // "-json"; two letters are near to everything
 		return exit.Usage("unknown flag %s%s", flag, meant(cmd, "-"+flag, known))
 	}
 	return exit.Usage("unknown flag %s: see %s --help", flag, cmd.CommandPath())
+}
+
+// noDevice adds to the error about a device that is not there that -d is no time, as it is
+// to nvidia-smi dmon and nvtop.
+func noDevice(cmd *cobra.Command, err error) error {
+	if errors.Is(err, selection.ErrNoDevice) && (cmd.Flags().Changed("device") || cmd.Flags().Changed("display")) {
+		return exit.Usage("%w; -d selects devices, --interval sets the time between two samples", err)
+	}
+	return err
 }
 
 func missingValue(cmd *cobra.Command, flag string) error {
@@ -138,7 +158,12 @@ var elsewhere = map[string]string{
 	"stats": "ttmon dmon prints a line per device every second", "health": "ttmon doctor checks the host, ttmon check is for Nagios",
 	"discovery": "ttmon smi -L lists the devices", "reset": "ttmon never resets a board: " + howToReset(),
 	"clocks": "ttmon smi -q -d CLOCK shows the clocks", "pci": "ttmon smi -q -d PCIE shows the links",
-	"mig": "devices have no partitions; ttmon smi -L lists them", "vgpu": "devices have no partitions; ttmon smi -L lists them",
+	"mig": noPartitions, "vgpu": noPartitions, "encodersessions": noCodecs, "fbcsessions": noCodecs,
+	"gpm": "ttmon ops shows what the chips work on", "c2c": "ttmon topo --links shows the Ethernet links between chips",
+	"drain": neverChanges, "boost-slider": neverChanges, "power-hint": neverChanges, "power-profiles": neverChanges,
+	"conf-compute": neverChanges, "compute-policy": neverChanges,
+	"kill": "ttmon top ends a process with F9", "status": "ttmon smi shows all devices, ttmon doctor checks the host",
+	"info": "ttmon smi -q prints all that is known of each device",
 }
 
 // onlySmi are flags of nvidia-smi that ttmon smi answers, and what to use with
@@ -146,8 +171,32 @@ var elsewhere = map[string]string{
 var onlySmi = map[string]string{"-eow": useCheck, "--error-on-warning": useCheck, "-col": useSelect, "--columns": useSelect}
 
 const (
+	noPartitions = "devices have no partitions; ttmon smi -L lists them"
+	noCodecs     = "boards have no video encoders; ttmon pmon -c 1 lists the programs that use devices"
+	neverChanges = "ttmon never changes a board"
+
 	useCheck  = "ttmon smi -eow exits with 15 on a warning, ttmon check is for monitoring systems"
 	useSelect = "ttmon dmon and ttmon pmon choose columns with -s"
+)
+
+// instead are flags of nvidia-smi and tt-smi that show something, and what shows it here.
+var instead = map[string]string{
+	"-B": allListed, "--list-excluded-gpus": allListed, "-u": noUnits, "--unit": noUnits,
+	"--dtd":                  "there is no XML; --json has everything, and docs/schema describes it",
+	"--query-accounted-apps": useRuns, "--help-query-accounted-apps": useRuns,
+	"--query-retired-pages": useHealth, "--help-query-retired-pages": useHealth,
+	"--query-remapped-rows": useHealth, "--help-query-remapped-rows": useHealth,
+	"--query-supported-clocks": useClocks, "--help-query-supported-clocks": useClocks,
+	"--gpm-metrics": "ttmon ops shows what the chips work on", "--gpm-options": "ttmon ops shows what the chips work on",
+	"-p2p": "ttmon topo --links shows which chips reach each other",
+}
+
+const (
+	allListed = "no device can be excluded; ttmon smi -L lists them all"
+	noUnits   = "there are no units of several boards; ttmon smi -q reports each device"
+	useRuns   = "ttmon runs lists the programs that used devices, with --csv for scripts"
+	useHealth = "ttmon smi -q -d HEALTH has the memory errors that the firmware counts"
+	useClocks = "ttmon never sets clocks; ttmon smi -q -d CLOCK shows them"
 )
 
 // settings are flags by which nvidia-smi or tt-smi changes a board.
@@ -155,7 +204,12 @@ var settings = map[string]string{
 	"-pm": "the persistence mode", "-pl": "the power limit", "-ac": "application clocks", "-rac": "application clocks",
 	"-lgc": "the clocks", "-rgc": "the clocks", "-lmc": "the memory clocks", "-rmc": "the memory clocks",
 	"-mig": "the partitions", "-gtt": "the target temperature", "-am": "the accounting mode", "-caa": "the accounting",
-	"-lc": "the clocks", "-cc": "the CUDA clocks", "-dm": "the driver model", "-fdm": "the driver model", "-e": "the ECC mode", "-g": "how tt-smi resets boards",
+	"-lc": "the clocks", "-cc": "the CUDA clocks", "-p": "the ECC counters", "-acp": "who may set clocks",
+	"--persistence-mode": "the persistence mode", "--power-limit": "the power limit", "--applications-clocks": "application clocks", "--reset-applications-clocks": "application clocks",
+	"--lock-gpu-clocks": "the clocks", "--reset-gpu-clocks": "the clocks", "--lock-memory-clocks": "the memory clocks", "--reset-memory-clocks": "the memory clocks",
+	"--multi-instance-gpu": "the partitions", "--gpu-target-temp": "the target temperature", "--accounting-mode": "the accounting mode", "--clear-accounted-apps": "the accounting",
+	"--driver-model": "the driver model", "--ecc-config": "the ECC mode", "--reset-ecc-errors": "the ECC counters", "--compute-mode": "the compute mode", "--gom": "the operation mode",
+	"--auto-boost-default": "the clocks", "--cuda-clocks": "the CUDA clocks", "--generate-reset-json": "how tt-smi resets boards", "-dm": "the driver model", "-fdm": "the driver model", "-e": "the ECC mode", "-g": "how tt-smi resets boards",
 }
 
 func wouldSet(flag string) error {

@@ -201,7 +201,7 @@ func TestJSONForPeople(t *testing.T) {
 
 func TestInterruptedLoopEndsWell(t *testing.T) {
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
-		for _, args := range [][]string{{"smi", "-l", "30"}, {"dmon", "-d", "30"}, {"pmon"}, {"smi", "--json", "-lms", "50"}} {
+		for _, args := range [][]string{{"smi", "-l", "30"}, {"dmon", "--interval", "30"}, {"pmon"}, {"smi", "--json", "-lms", "50"}} {
 			t.Run(strings.Join(args, " ")+" "+sig.String(), func(t *testing.T) {
 				dir := t.TempDir()
 				if err := hosts(dir); err != nil {
@@ -317,7 +317,7 @@ func TestOpsOnTerminal(t *testing.T) {
 	if code := tt.wait(); code != 0 {
 		t.Errorf("it ended with %d:\n%q", code, tt.text())
 	}
-	tt = onTerminal(t, 80, 24, nil, "--root", "four", "ops", "-d", "0.1", "-c", "1")
+	tt = onTerminal(t, 80, 24, nil, "--root", "four", "ops", "--interval", "0.1", "-c", "1")
 	if out := tt.until("table", func(s string) bool { return strings.Contains(s, "busy") }); strings.Contains(out, "Freeze") {
 		t.Errorf("--count opens the screen:\n%q", out)
 	}

@@ -37,6 +37,7 @@ type topCmd struct {
 	screens
 
 	tenths              float64
+	every               time.Duration
 	noPlot, noProcesses bool
 	reverse, noColour   bool
 	readonly            bool
@@ -75,23 +76,28 @@ A filter chooses processes by any column:
   user=root dram>1G device=3 cmd~llama
   (user=alice or user=bob) and not time<1h
 
-Called as tt-nvtop it takes nvtop's flags: -d is in tenths of a second there as
-here, -s prints a snapshot in nvtop's form.`,
+Called as tt-nvtop it takes nvtop's flags: -d is in tenths of a second there, -s prints
+a snapshot in nvtop's form.`,
 		Example: `  ttmon top                             this host
-  ttmon top -d 5 -i 0,1                 twice a second, two devices
+  ttmon top --interval 500ms -d 0,1     twice a second, two devices
   ttmon top --filter 'user=root'        only what root runs
   ttmon top --ssh lab-4                 another host, through its own ttmon
   ttmon top --readonly                  signals to processes disabled`,
 		RunE: func(*cobra.Command, []string) error { return t.run() },
 	}
 	f := t.cmd.Flags()
-	f.Float64VarP(&t.tenths, "delay", "d", 0, "`TENTHS` of a second between updates")
-	if t.ttNvtop { // whose -i is another
+	if t.ttNvtop { // whose -d and -i are others
+		f.Float64VarP(&t.tenths, "delay", "d", 0, "`TENTHS` of a second between updates")
 		f.BoolVarP(&t.info, "gpu-info", "i", false, "ignored: Enter shows the details of a device")
-		f.StringVar(&t.ids, "devices", "", "only these `DEVICES`: index, bus id, serial number or ASIC id, comma-separated")
+		f.StringVar(&t.ids, "id", "", theseDevices)
 	} else {
-		f.StringVarP(&t.ids, "devices", "i", "", "only these `DEVICES`: index, bus id, serial number or ASIC id, comma-separated")
+		f.StringVarP(&t.ids, "id", "i", "", theseDevices+" (also -d)")
+		addHidden(f, "device", "d", f.Lookup("id").Value)
+		f.Float64Var(&t.tenths, "delay", 0, "`TENTHS` of a second between updates")
+		_ = f.MarkHidden("delay")
 	}
+	addHidden(f, "devices", "", f.Lookup("id").Value)
+	addInterval(f, &t.every, 0, "`TIME` between updates, such as 500ms or 2s")
 	f.StringVar(&t.filter, "filter", "", "show only the processes that match this `EXPRESSION`")
 	f.StringVar(&t.layout, "layout", "", "the `LAYOUT` of devices: auto, blocks, compact, lines or grid")
 	f.StringVar(&t.theme, "theme", "", "colours: a `NAME` (auto, dark, light, mono, dusk, ember, paper, contrast) or the path of a theme file")
@@ -171,12 +177,18 @@ func (t *topCmd) configure() (path string, c config.Config, err error) {
 	}
 	f := t.cmd.Flags()
 	if f.Changed("delay") && t.tenths < 1 {
-		return path, c, exit.Usage("-d takes tenths of a second, at least 1, as nvtop does: -d 5 is half a second, -d 10 one second")
+		return path, c, exit.Usage("--delay takes tenths of a second, at least 1, as nvtop's does: 5 is half a second, 10 one second")
 	}
 	if f.Changed("delay") {
-		set("top.interval", time.Duration(t.tenths*float64(time.Second)/10).String())
+		t.every = time.Duration(t.tenths * float64(time.Second) / 10)
 	}
-	for flag, option := range map[string]string{"filter": "top.processes.filter", "theme": "display.theme", "layout": "top.devices.layout", "devices": "top.devices.only"} {
+	if f.Changed("delay") || f.Changed("interval") {
+		set("top.interval", t.every.String())
+	}
+	for flag, option := range map[string]string{
+		"filter": "top.processes.filter", "theme": "display.theme", "layout": "top.devices.layout",
+		"id": "top.devices.only", "device": "top.devices.only", "devices": "top.devices.only",
+	} {
 		if f.Changed(flag) {
 			set(option, f.Lookup(flag).Value.String())
 			if err != nil {

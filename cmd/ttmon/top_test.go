@@ -35,7 +35,7 @@ func TestTopFlags(t *testing.T) {
 		want func(*config.Config)
 	}{
 		{nil, nil, func(*config.Config) {}},
-		{[]string{"-d", "5"}, nil, func(c *config.Config) { c.Top.Interval = config.Duration(500 * time.Millisecond) }},
+		{[]string{"--delay", "5"}, nil, func(c *config.Config) { c.Top.Interval = config.Duration(500 * time.Millisecond) }},
 		{[]string{"-pPCr"}, nil, func(c *config.Config) {
 			c.Top.Charts.Show, c.Top.Processes.Show, c.Display.Theme, c.Top.Charts.Reverse = "never", false, "mono", true
 		}},
@@ -46,7 +46,7 @@ func TestTopFlags(t *testing.T) {
 		{[]string{"-c", file}, map[string]string{"TTMON_DISPLAY_THEME": "dark"}, func(c *config.Config) {
 			c.Top.Interval, c.Top.Charts.Metrics, c.Display.Theme = config.Duration(3*time.Second), []string{"power"}, "dark"
 		}},
-		{[]string{"-c", file, "-d", "20"}, map[string]string{"TTMON_TOP_INTERVAL": "9s"}, func(c *config.Config) {
+		{[]string{"-c", file, "--interval", "2s"}, map[string]string{"TTMON_TOP_INTERVAL": "9s"}, func(c *config.Config) {
 			c.Top.Interval, c.Top.Charts.Metrics = config.Duration(2*time.Second), []string{"power"}
 		}},
 	} {
@@ -70,7 +70,7 @@ func TestTopFlagErrors(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"-d", "0"}, "-d takes tenths of a second"},
+		{[]string{"--delay", "0"}, "--delay takes tenths of a second"},
 		{[]string{"--theme", "pink"}, `theme "pink": none of`},
 		{[]string{"--layout", "round"}, `--layout: "round" is not one of`},
 		{[]string{"-c", "/no/such/file"}, "--config-file: stat /no/such/file"},

@@ -10,6 +10,7 @@ import (
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/mesh"
+	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/wire"
 	"github.com/ttmon/ttmon/internal/words"
@@ -19,6 +20,7 @@ import (
 type topo struct {
 	*app
 	matrix, links, json bool
+	ids                 []string
 }
 
 // newTopo makes the command; nvidia-smi has it as one of its own, so ttmon smi
@@ -45,6 +47,7 @@ Exit codes: as ttmon smi.`,
 		RunE: func(*cobra.Command, []string) error { return t.run() },
 	}
 	f := cmd.Flags()
+	addDevices(f, &t.ids, theseDevices)
 	f.BoolVarP(&t.matrix, "matrix", "m", false, "print the matrix (the default)")
 	f.BoolVar(&t.links, "links", false, "print a line per Ethernet link: state, retrains, codewords and traffic, as far as known")
 	f.BoolVar(&t.json, "json", false, "print JSON (schema ttmon.topology/1)")
@@ -65,6 +68,13 @@ func (t *topo) run() error {
 		return err
 	}
 	if err := h.Absence(snap); err != nil {
+		return err
+	}
+	ids, err := selection.Parse(t.ids)
+	if err == nil {
+		snap, err = ids.From(snap)
+	}
+	if err != nil {
 		return err
 	}
 	top := collect.Topology(h.Root, snap)

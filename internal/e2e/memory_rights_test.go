@@ -158,7 +158,7 @@ var memoryCommands = [][]string{
 	{"smi", "-q"},
 	{"smi", "--json"},
 	{"smi", "-L"},
-	{"smi", "dmon", "-c", "2", "-d", "0.1"},
+	{"smi", "dmon", "-c", "2", "--interval", "0.1"},
 	{"smi", "pmon", "-c", "1"},
 	{"smi", "--query-apps=used_memory", "--format=csv"},
 	{"stale"},

@@ -2,6 +2,7 @@
 package selection
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -33,6 +34,9 @@ func Parse(given []string) (Selection, error) {
 	return list, nil
 }
 
+// ErrNoDevice is why From fails, with the name that fits none.
+var ErrNoDevice = errors.New("no device")
+
 // From returns the part of a snapshot that was chosen. A name that fits no
 // device is an error; one that fits several (a board's serial number) is all of
 // them.
@@ -49,7 +53,7 @@ func (sel Selection) From(s *model.Snapshot) (*model.Snapshot, error) {
 			}
 		}
 		if !found {
-			return nil, exit.Usage("no device %q%s", name, nearestDevice(s, name))
+			return nil, exit.Usage("%w %q%s", ErrNoDevice, name, nearestDevice(s, name))
 		}
 	}
 	return part(s, chosen), nil

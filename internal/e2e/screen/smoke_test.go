@@ -305,7 +305,7 @@ func TestWithoutTerminal(t *testing.T) {
 	if out, code := run("tt-nvtop", "--root", tree, "-s", "-C", "-i", "-E", "30"); code != 0 || !strings.Contains(out, `"device_name": "Wormhole n300"`) {
 		t.Errorf("tt-nvtop -s: %d %s", code, out)
 	}
-	if out, code := run("ttmon", "--root", tree, "top", "-d", "0"); code != 2 || !strings.Contains(out, "tenths of a second") {
+	if out, code := run("ttmon", "--root", tree, "top", "--delay", "0"); code != 2 || !strings.Contains(out, "tenths of a second") {
 		t.Errorf("top -d 0: %d %s", code, out)
 	}
 	broken := filepath.Join(t.TempDir(), "c.toml")
@@ -330,7 +330,7 @@ func TestSSH(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "ssh"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	p.typ("PATH=" + dir + ":$PATH ttmon top -d 2 --ssh lab-4")
+	p.typ("PATH=" + dir + ":$PATH ttmon top --interval 200ms --ssh lab-4")
 	p.wait("ssh lab-4")
 	p.wait("n300")
 	if strings.Contains(p.screen(), "Kill") {
@@ -373,7 +373,7 @@ func TestKill(t *testing.T) {
 		t.Skipf("no simulated host here (it takes root, or user namespaces and /dev/fuse): %v: %s", err, out)
 	}
 	p := open(t)
-	p.typ("ttmon-sim --boards p150a --procs name=victim --procs name=bystander -- ttmon top -d 2")
+	p.typ("ttmon-sim --boards p150a --procs name=victim --procs name=bystander -- ttmon top --interval 200ms")
 	p.wait("victim")
 	p.wait("SIMULATED")
 	p.keys("/")

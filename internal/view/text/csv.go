@@ -16,6 +16,8 @@ import (
 type CSV struct {
 	NoHeader bool
 	NoUnits  bool // values without units and marks of doubt; the header keeps the units
+	// Dropped is called with each field whose mark of doubt NoUnits leaves out.
+	Dropped func(field string)
 }
 
 // AppendQuery appends one line per device. The header is left out where it
@@ -63,8 +65,11 @@ func appendLine[S any](dst []byte, f CSV, columns []metric.Column[S], get func(m
 			continue
 		}
 		text := words.Escape(col.Format(v))
-		if !f.NoUnits {
+		switch {
+		case !f.NoUnits:
 			text = words.Mark(v.Bound) + text
+		case v.Bound != model.Exact && f.Dropped != nil:
+			f.Dropped(col.Title)
 		}
 		dst = append(dst, CSVField(text)...)
 		if col.Unit != "" && !f.NoUnits {

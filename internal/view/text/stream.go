@@ -26,7 +26,8 @@ type Stream struct {
 	NoUnits   bool
 
 	columns []monColumn
-	lines   int // since the last head
+	bounds  []string // of the line that is printed: what is not exact in it
+	lines   int      // since the last head
 	headed  bool
 	devices []metric.Column[*model.Device] // of columns
 	apps    []metric.Column[metric.Use]
@@ -101,7 +102,7 @@ func (st *Stream) AppendDmon(dst []byte, s *model.Snapshot) []byte {
 			f := st.devices[j]
 			dst = st.field(dst, col, value(st, f.Field, f.Get(s, d), col))
 		}
-		dst = st.end(dst)
+		dst = st.bounded(dst)
 	}
 	return dst
 }
@@ -159,7 +160,7 @@ func (st *Stream) process(dst []byte, s *model.Snapshot, device, pid string, get
 	for k, col := range st.columns {
 		dst = st.field(dst, col, get(k, col))
 	}
-	return st.end(dst)
+	return st.bounded(dst)
 }
 
 // value is how a stream prints a value: with its mark of doubt, unless bare
@@ -173,7 +174,10 @@ func value[S any](st *Stream, f *metric.Field[S], v metric.Value, col monColumn)
 	}
 	narrow := *f
 	narrow.Decimals = col.decimals
-	if st.CSV && st.NoUnits {
+	if st.bare() {
+		if v.Bound != model.Exact {
+			st.bounds = append(st.bounds, col.head+":"+v.Bound.String())
+		}
 		return narrow.Format(v)
 	}
 	s := words.Mark(v.Bound) + narrow.Format(v)
@@ -181,6 +185,19 @@ func value[S any](st *Stream, f *metric.Field[S], v metric.Value, col monColumn)
 		return small(v.Bound, col.decimals)
 	}
 	return s
+}
+
+// bare reports whether values are numbers without marks of doubt, which then stand in a
+// column of their own.
+func (st *Stream) bare() bool { return st.CSV && st.NoUnits }
+
+// bounded ends a line with the bounds of its values where they are printed bare.
+func (st *Stream) bounded(dst []byte) []byte {
+	if st.bare() {
+		dst = st.field(dst, boundsColumn, cmp.Or(strings.Join(st.bounds, " "), model.Exact.String()))
+		st.bounds = st.bounds[:0]
+	}
+	return st.end(dst)
 }
 
 // small is a value that is too small for its column: there is something, so
@@ -239,6 +256,7 @@ var (
 	timeColumn   = monColumn{head: "time", unit: "HH:MM:SS", width: 9}
 	deviceColumn = monColumn{head: "dev", unit: "idx", width: 5}
 	pidColumn    = monColumn{head: "pid", unit: "#", width: 8}
+	boundsColumn = monColumn{head: "bounds"}
 )
 
 // all lists the columns of a line from the left.
@@ -254,7 +272,11 @@ func (st *Stream) all(pid bool) []monColumn {
 	if pid {
 		list = append(list, pidColumn)
 	}
-	return append(list, st.columns...)
+	list = append(list, st.columns...)
+	if st.bare() {
+		list = append(list, boundsColumn)
+	}
+	return list
 }
 
 // headLine prints a line of heads; the "#" takes the first cell of it.
