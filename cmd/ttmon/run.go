@@ -57,8 +57,8 @@ of every thread, exactly, without root and without a daemon. With --stacks it na
 the lines of Python code. The program and its children run as they would without
 ttmon; input, output, signals and the exit code are passed through.
 
-The summary goes to standard error, if that is a terminal or a check was requested;
---summary always prints it, --quiet never does.
+The summary goes to standard error, as that of time and perf stat does; --quiet prints
+none.
 
 Exit code: the program's own, or 128 + N if signal N killed it. Where the program
 itself exits with 0: 90 if --fail-on-leak found a leak, 91 if --max was exceeded,
@@ -106,7 +106,8 @@ tt-metal's own accounting is read once a second instead; leaks are unknown then.
 	f.Lookup("record").NoOptDefVal = " "
 	f.BoolVar(&r.programs, "programs", false, "with --record: "+programsHelp)
 	f.BoolVar(&r.live, "live", false, "show the memory in use on a status line while the program runs")
-	f.BoolVar(&r.summary, "summary", false, "print the summary even if standard error is not a terminal")
+	f.BoolVar(&r.summary, "summary", false, "the default: print the summary")
+	_ = f.MarkHidden("summary")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "print no summary")
 	f.BoolVar(&r.library, "library", false, "print the path of libttmon.so, for programs that load it themselves, and exit")
 	f.IntVar(&r.top, "top", 10, "list at most `N` call sites")
@@ -269,9 +270,8 @@ func (r *runCmd) printLibrary() error {
 
 // write prints the summary and the files that were asked for.
 func (r *runCmd) write(report *runreport.Report, c checked) error {
-	width, _, terminal := console.Size(r.Stderr)
-	asked := r.summary || r.json != "" || r.junit != "" || r.pprof != "" || r.flame != "" || c.stacks != "" || c.leak != nil || c.noRoom || len(c.limits) > 0
-	if !r.quiet && (terminal || asked) {
+	width, _, _ := console.Size(r.Stderr)
+	if !r.quiet {
 		o, err := r.TextOptions(r.Stderr)
 		if err != nil {
 			return err

@@ -154,7 +154,7 @@ func (r *runsCmd) run(names []string) error {
 // runs finds runs. It says so where they are only those of ttmon top.
 func (a *app) runs() *find.Finder {
 	return &find.Finder{Where: a.where, OnlyOwn: func() {
-		fmt.Fprintln(a.Stderr, "ttmon: no ttmon-server keeps runs here: these are the ones that ttmon top has seen")
+		fmt.Fprintln(a.Stderr, "ttmon: no ttmon-server responds: these are your own runs that ttmon top has seen, not those of other users")
 	}}
 }
 

@@ -70,6 +70,7 @@ func TestRunIsTransparent(t *testing.T) {
 		out  string
 	}{
 		"success":        {[]string{"--", "echo", "hello"}, 0, "hello\n"},
+		"no summary":     {[]string{"-q", "--", "echo", "hello"}, 0, "hello\n"},
 		"its exit code":  {[]string{"--", "sh", "-c", "exit 7"}, 7, ""},
 		"its death":      {[]string{"--", "sh", "-c", "kill -TERM $$"}, 128 + int(unix.SIGTERM), ""},
 		"not there":      {[]string{"--", "no-such-program"}, 127, ""},
@@ -85,8 +86,9 @@ func TestRunIsTransparent(t *testing.T) {
 			if got.code != c.code || got.out != c.out {
 				t.Errorf("exit code %d, want %d; output %q, want %q\n%s", got.code, c.code, got.out, c.out, got.errors)
 			}
-			if c.code == 0 && got.errors != "" {
-				t.Errorf("standard error is no terminal, and nothing was asked for: %q", got.errors)
+			quiet := slices.Contains(c.args, "-q")
+			if summary := strings.HasPrefix(got.errors, "ttmon: "); c.code == 0 && summary == quiet || quiet && got.errors != "" {
+				t.Errorf("standard error, which is no terminal: %q", got.errors)
 			}
 		})
 	}
@@ -262,7 +264,7 @@ func TestRunAsUnprivilegedUser(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	cmd := exec.Command("unshare", "--user", "--map-user=1000", "--mount", "--pid", "--fork", "--ipc", "--", "sh", "-c",
-		fmt.Sprintf("id -u && ./ttmon run --summary -- %s %s 5 20 keep", python, script))
+		fmt.Sprintf("id -u && ./ttmon run -- %s %s 5 20 keep", python, script))
 	cmd.Dir = dir
 	cmd.Env = append(append(os.Environ(), mock(t, "blackhole_P150", dir)...), "PATH="+os.Getenv("PATH"))
 	done := time.AfterFunc(5*time.Minute, func() { _ = cmd.Process.Kill() })
@@ -431,7 +433,7 @@ func TestRunWithTraceOnTTNN(t *testing.T) {
 	t.Parallel()
 	python, _ := ttnnScript(t, "sites.py")
 	dir := t.TempDir()
-	got := ttmonRun(t, dir, mock(t, "blackhole_P150", dir), "--summary", "--", python, "-c", `
+	got := ttmonRun(t, dir, mock(t, "blackhole_P150", dir), "--", python, "-c", `
 import ttnn
 d = ttnn.open_device(device_id=0, trace_region_size=1 << 20)
 t = ttnn.begin_trace_capture(d, cq_id=0)
