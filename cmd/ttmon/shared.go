@@ -41,8 +41,8 @@ type interval time.Duration
 
 func (d *interval) String() string { return time.Duration(*d).String() }
 
-// Type is what the help calls it.
-func (d *interval) Type() string { return "TIME" }
+// Type is what pflag calls it.
+func (d *interval) Type() string { return "interval" }
 
 func (d *interval) Set(s string) error {
 	v, err := time.ParseDuration(s)

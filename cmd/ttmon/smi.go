@@ -87,12 +87,13 @@ Exit codes: 0 ok, 2 bad argument, 3 not supported, 4 no permission, 6 no device,
 func (s *smi) flags() {
 	f := s.cmd.Flags()
 	f.BoolVarP(&s.watch, "watch", "w", false, "print again every second, in place on a terminal")
-	f.Float64VarP(&s.loop, "loop", "l", 0, "print again every `SECONDS`")
+	f.Float64VarP(&s.loop, "loop", "l", 0, "print again every `SECONDS` (also -lms MS)")
 	addInterval(f, &s.every, 0, "print again every `TIME`, such as 500ms or 2s")
 	f.IntVar(&s.loopMS, "loop-ms", 0, "print again every `MS` milliseconds (also -lms MS)")
+	_ = f.MarkHidden("loop-ms")
 	f.IntVarP(&s.refresh, "refresh", "r", 0, "as --watch, every `MS` milliseconds")
 	f.IntVar(&s.sample, "sample", 0, "sample twice, `MS` apart, so that rates and CPU are known")
-	f.StringArrayVarP(&s.ids, "id", "i", nil, theseDevices+" (also -d)")
+	f.StringArrayVarP(&s.ids, "id", "i", nil, "only `DEVICES`: index, bus id, serial or ASIC id, as 0,2 (also -d)")
 	f.BoolVarP(&s.list, "list-devices", "L", false, "one line per device: index, name and ids")
 	addHidden(f, "list-gpus", "", f.Lookup("list-devices").Value)
 	f.Lookup("list-gpus").NoOptDefVal = "true"
