@@ -91,6 +91,7 @@ type Collector struct {
 	sources []Source
 	ended   func(track.Ended)
 	exited  func(track.Exited)
+	engines engineTimes // of the last reading of processes
 	// exitedNow are the processes whose last ledgers the last sweep found.
 	exitedNow []track.Exited
 	origin    model.Origin

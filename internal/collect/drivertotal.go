@@ -38,9 +38,23 @@ func addDriverTotal(d *model.Device, pool model.Pool, total uint64) {
 			m.Doubts = model.AddDoubts(m.Doubts, model.Doubt{Kind: model.SourcesDisagree, Source: model.FromDriver})
 			continue
 		}
+		if pool == model.L1 && known {
+			m.Inferred = inferred(m, total-min(total, n))
+		}
 		*used = model.ExactBytes(total)
 		if m.Tracking == "" || m.Tracking == model.TrackAbsent {
 			m.Tracking = model.TrackOK
 		}
 	}
+}
+
+// inferred is what circular buffers and kernels may take of L1: what the driver counts
+// beside buffers, less those that are accounted for.
+func inferred(m *model.Memory, rest uint64) model.Bytes {
+	for _, pool := range []model.Pool{model.CB, model.Kernel} {
+		if n, _, known := m.Pools[pool].Used.Best(); known {
+			rest -= min(rest, n)
+		}
+	}
+	return model.ExactBytes(rest).Doubted(model.Unsure)
 }

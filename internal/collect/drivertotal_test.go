@@ -45,3 +45,28 @@ func TestDriverTotal(t *testing.T) {
 		})
 	}
 }
+
+// TestInferredL1: what a driver counts in L1 beside buffers is circular buffers, kernels
+// and what else is there: in doubt, and only where the buffers are known.
+func TestInferredL1(t *testing.T) {
+	missing := model.NoBytes(model.Absent)
+	for name, c := range map[string]struct {
+		buffers, cb, kernel, want model.Bytes
+	}{
+		"neither is known":     {model.ExactBytes(3000), missing, missing, model.ExactBytes(2000).Doubted(model.Unsure)},
+		"circular buffers are": {model.ExactBytes(3000), model.ExactBytes(500), missing, model.ExactBytes(1500).Doubted(model.Unsure)},
+		"more than there is":   {model.ExactBytes(3000), model.ExactBytes(1500), model.ExactBytes(1500), model.ExactBytes(0).Doubted(model.Unsure)},
+		"buffers are not":      {missing, missing, missing, model.Bytes{}},
+		"sources disagree":     {model.ExactBytes(6000), missing, missing, model.Bytes{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := model.Device{Chips: make([]model.Chip, 1)}
+			p := &d.Memory.Pools
+			p[model.L1].Used, p[model.CB].Used, p[model.Kernel].Used = c.buffers, c.cb, c.kernel
+			addDriverTotal(&d, model.L1, 5000)
+			if got := d.Memory.Inferred; got != c.want {
+				t.Errorf("%+v, want %+v", got, c.want)
+			}
+		})
+	}
+}

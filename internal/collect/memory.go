@@ -57,7 +57,7 @@ func (c *Collector) joinMemory(s *model.Snapshot, sweep kmd.Sweep, sets []claim.
 // joinWork joins what the sources say of programs.
 func (c *Collector) joinWork(j *join) {
 	w := workJoin{
-		work: &c.work, snap: j.snap, sets: j.sets, idle: j.idle,
+		work: &c.work, snap: j.snap, sets: j.sets, idle: j.idle, engines: c.engines,
 		may: func(p *model.Process, d *model.Device) bool { return j.hold(p, d) != proc.NotHeld },
 		place: func(chip uint64) (chipAt, bool) {
 			at, ok := j.places[chip]

@@ -14,9 +14,10 @@ func (c *Collector) addProcesses(ctx context.Context, s *model.Snapshot, sweep k
 	openers := make([]proc.Openers, len(sweep.Found))
 	for i := range sweep.Found {
 		f := &sweep.Found[i]
-		openers[i] = proc.Openers{Device: f.Device.Index, BusID: f.Device.BusID, PIDs: f.Openers}
+		openers[i] = proc.Openers{Device: f.Device.Index, BusID: f.Device.BusID, PIDs: f.Openers, Once: f.Once}
 	}
 	users, err := c.processes.Resolve(ctx, openers, sweep.Driver.V)
+	c.engines = engineTimes{users.Read, users.Engines}
 	s.Processes = slices.DeleteFunc(users.Processes, func(p model.Process) bool {
 		if !c.telemetry.Own(p.PID) {
 			return false

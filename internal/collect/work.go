@@ -7,6 +7,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/proc"
 )
 
 // work measures how busy chips are: by what processes report of the programs
@@ -17,6 +18,8 @@ type work struct {
 	// dispatch compares with the dispatch cores' account, by PCI address.
 	dispatch map[string]*dispatchCheck
 	last     time.Time // of the snapshot before
+	// engines are those of drivers that account for them, as of the last measurement.
+	engines map[proc.EngineUser]*engineSample
 }
 
 type workKey struct {
@@ -71,12 +74,13 @@ type workSample struct {
 // workJoin makes the part of one snapshot that is about programs.
 type workJoin struct {
 	*work
-	snap  *model.Snapshot
-	sets  []claim.Set
-	place func(chip uint64) (at chipAt, ok bool)
-	may   func(*model.Process, *model.Device) bool
-	idle  func(device int) bool      // according to the driver no process has it open
-	iommu func(d *model.Device) bool // false: it is certain that it has none
+	snap    *model.Snapshot
+	sets    []claim.Set
+	engines engineTimes
+	place   func(chip uint64) (at chipAt, ok bool)
+	may     func(*model.Process, *model.Device) bool
+	idle    func(device int) bool      // according to the driver no process has it open
+	iommu   func(d *model.Device) bool // false: it is certain that it has none
 
 	hosts   map[model.ProcessID]hostWitness
 	deafTo  map[model.ProcessID]model.HostCause // why what a process enqueues and waits for is not seen
@@ -96,6 +100,7 @@ func (j *workJoin) run() {
 	for i := range j.snap.Processes {
 		j.addProcess(&j.snap.Processes[i])
 	}
+	j.addEngines()
 	for i := range j.snap.Devices {
 		j.addDevice(i)
 	}

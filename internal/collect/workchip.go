@@ -46,11 +46,13 @@ func (j *workJoin) chip(d *model.Device, at chipAt) model.Work {
 		w = model.NoWork(w.Cause)
 	}
 	t := j.total(totalKey{d.BusID, at.slot})
-	t.listen(users, func(c *model.ChipWork) bool { return c.Device == d.Index && c.Chip == d.Chips[at.slot].Name })
+	t.listen(users, func(c *model.ChipWork) bool {
+		return c.Device == d.Index && c.Chip == d.Chips[at.slot].Name && c.Source != model.FromFDInfo // which counts no programs
+	})
 	if w.Cause == model.WorkUsersHidden {
 		t.doubt(model.AtLeast, w.Cause)
 	}
-	if t.programs == 0 && !w.Measured() {
+	if t.programs == 0 && (!w.Measured() || w.Cause == model.WorkEngine) {
 		return w
 	}
 	return t.shown().on(w)

@@ -73,6 +73,10 @@ func memory() []Device {
 	}
 	list = append(list, ofFigure("memory.stale", "Stale (of dead processes)", "left behind by dead processes, in no figure above: see ttmon mem --stale",
 		"memory.stale", "", "memory_orphaned_bytes", func(d *model.Device) model.Bytes { return d.Memory.Stale })...)
+	inferred := ofFigure("l1.inferred", "CB and KERNEL, Inferred", "L1 that the driver counts and no process accounts for: circular buffers, kernels and what else is there; only with a driver that has l1_used",
+		"memory.inferred", "", "", func(d *model.Device) model.Bytes { return d.Memory.Inferred })
+	inferred[0].Prom = Prom{} // no dashboard waits for a driver that does not exist
+	list = append(list, inferred...)
 	for i := range list {
 		if p := &list[i].Prom; p.Name != "" {
 			p.Chip = ofChip(p.Name)
@@ -134,7 +138,7 @@ func usedHelp(p model.Pool) string {
 // ofFigure is a memory figure and, as a field of its own, its bound.
 func ofFigure(name, title, help, json, labels, prom string, get func(*model.Device) model.Bytes) []Device {
 	return []Device{{
-		Name: name, Title: title, Sparse: strings.HasSuffix(name, ".occupied"), Kind: Gauge, Unit: "MiB", Per: mib, Help: help, JSON: json + "_bytes", Prom: bounded(prom, labels),
+		Name: name, Title: title, Sparse: strings.HasSuffix(name, ".occupied") || strings.HasSuffix(name, ".inferred"), Kind: Gauge, Unit: "MiB", Per: mib, Help: help, JSON: json + "_bytes", Prom: bounded(prom, labels),
 		Get: func(_ *model.Snapshot, d *model.Device) Value { return untracked(d.Memory.Tracking, figure(get(d))) },
 	}, {
 		Name: name + ".bound", Help: boundHelp + name, JSON: json + "_bound",

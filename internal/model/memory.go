@@ -90,6 +90,9 @@ type Memory struct {
 	Pools    [NumPools]PoolUse
 	CB       CBMeaning
 	Stale    Bytes // of dead processes, not in Used
+	// Inferred is what the driver counts in L1 and no process accounts for: circular
+	// buffers, kernels, and what else is there.
+	Inferred Bytes
 }
 
 // Chip is one ASIC: the one behind a PCIe endpoint, or a remote one reached

@@ -41,6 +41,7 @@ const (
 	WorkOtherChip    WorkCause = "other_chip"     // of a board: another of its chips reports nothing
 	WorkTooMuch      WorkCause = "more_than_time" // unsure: processes report more time than has passed
 	WorkDispatch     WorkCause = "dispatch"       // unsure: tt-metal's dispatch cores account for another time (Telemetry.Dispatch)
+	WorkEngine       WorkCause = "engine"         // unsure: the driver's own figure, which is the kernel's for any accelerator
 )
 
 // Causes of a missing figure.
@@ -64,7 +65,7 @@ const (
 // WorkCauses lists all causes.
 func WorkCauses() []WorkCause {
 	return []WorkCause{
-		WorkLossy, WorkUnreported, WorkUnprofiled, WorkQueues, WorkSubDevices, WorkRecordsLost, WorkOtherProcess, WorkOtherChip, WorkTooMuch, WorkDispatch,
+		WorkLossy, WorkUnreported, WorkUnprofiled, WorkQueues, WorkSubDevices, WorkRecordsLost, WorkOtherProcess, WorkOtherChip, WorkTooMuch, WorkDispatch, WorkEngine,
 		WorkNotWatched, WorkNoReport, WorkTooFast, WorkNoSymbols, WorkWhichChip, WorkNoProfiler, WorkProfilerOff, WorkRemoteChip, WorkNoIOMMU, WorkSilent, WorkLayout, WorkFirstSample, WorkDeviceState, WorkUsersHidden,
 	}
 }
@@ -97,6 +98,7 @@ var workSentences = [...]sentence[WorkCause]{
 	{WorkOtherChip, "another chip of the board reports no programs"},
 	{WorkTooMuch, "processes report more busy time than has passed"},
 	{WorkDispatch, "the chip's dispatch cores account for another busy time (dispatch.busy)"},
+	{WorkEngine, "from the driver's fdinfo (drm-engine): how long its engine worked for the process, which counts no programs"},
 
 	{WorkNotWatched, "the process has no libttmon in it, and ttmond does not watch it: start it with ttmon run"},
 	{WorkNoReport, "the libttmon in the process has not said what its chips report"},

@@ -3,7 +3,9 @@ package proc
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +22,17 @@ type fdInfo struct {
 	ClientID string // drm-client-id: the same for all duplicates of a descriptor
 	BusID    string // drm-pdev: the PCI device that it is about; empty: not said
 	Regions  []fdRegion
+	Engines  []Engine
+
+	capacities []Engine // of any engines, also of those without a time
+}
+
+// Engine is how long a kind of engine of a device has worked for a process, or for one
+// of its descriptors.
+type Engine struct {
+	Name     string
+	Time     time.Duration // drm-engine-
+	Capacity int           // drm-engine-capacity-: how many there are of it; 0: one
 }
 
 // fdRegion is memory of one kind held through a descriptor.
@@ -32,7 +45,7 @@ type fdRegion struct {
 }
 
 // hasDRMKeys reports whether the driver follows the convention at all.
-func (i *fdInfo) hasDRMKeys() bool { return i.Driver != "" || len(i.Regions) > 0 }
+func (i *fdInfo) hasDRMKeys() bool { return i.Driver != "" || len(i.Regions) > 0 || len(i.Engines) > 0 }
 
 // readFDInfo reads the fdinfo of a descriptor of a process. Needs the right to
 // trace the process.
@@ -71,6 +84,8 @@ func parseFDInfo(b []byte) (i fdInfo) {
 			i.BusID = text
 		case strings.HasPrefix(name, "total-cycles-"):
 			// An engine's, and not a size.
+		case strings.HasPrefix(name, "engine-"):
+			i.addEngine(strings.TrimPrefix(name, "engine-"), text)
 		default:
 			for rank, prefix := range regionKeys {
 				if region, ok := strings.CutPrefix(name, prefix); ok {
@@ -79,7 +94,34 @@ func parseFDInfo(b []byte) (i fdInfo) {
 			}
 		}
 	}
+	for k := range i.Engines {
+		i.Engines[k].Capacity = engineNamed(&i.capacities, i.Engines[k].Name).Capacity
+	}
 	return i
+}
+
+// addEngine adds a time in ns, or a capacity, which has no unit.
+func (i *fdInfo) addEngine(name, text string) {
+	digits, unit, _ := strings.Cut(text, " ")
+	v, ok := parseUint([]byte(digits))
+	if !ok || v > math.MaxInt64 {
+		return
+	}
+	if kind, ok := strings.CutPrefix(name, "capacity-"); ok && unit == "" {
+		e := engineNamed(&i.capacities, kind)
+		e.Capacity = int(v)
+	} else if name != "" && unit == "ns" {
+		engineNamed(&i.Engines, name).Time = time.Duration(v)
+	}
+}
+
+// engineNamed is the engine of a name in a list, where it is added if need be.
+func engineNamed(list *[]Engine, name string) *Engine {
+	k := slices.IndexFunc(*list, func(e Engine) bool { return e.Name == name })
+	if k < 0 {
+		k, *list = len(*list), append(*list, Engine{Name: name})
+	}
+	return &(*list)[k]
 }
 
 func (i *fdInfo) addRegion(name, text string, rank int) {
@@ -161,12 +203,35 @@ func memoryOf(infos []fdInfo) (m model.PoolBytes, known bool) {
 	return m, known
 }
 
+// enginesOf adds up how long engines worked for several descriptors of one device, which
+// count as in memoryOf.
+func enginesOf(infos []fdInfo) (list []Engine) {
+	seen := map[string]bool{}
+	for _, i := range infos {
+		if seen[i.ClientID] {
+			continue
+		}
+		seen[i.ClientID] = len(i.Engines) > 0
+		for _, e := range i.Engines {
+			sum := engineNamed(&list, e.Name)
+			sum.Time, sum.Capacity = sum.Time+e.Time, e.Capacity
+		}
+	}
+	return list
+}
+
+// EngineUser is a process and the device whose engines work for it.
+type EngineUser struct {
+	Process model.ProcessID
+	Device  int // kernel index
+}
+
 // probeEvery is how often a driver without these keys is probed again.
 const probeEvery = 30 * time.Second
 
-// addMemory adds the memory that fdinfo reports for a process's descriptors.
-// While the driver reports none, hardly anything is read.
-func (r *Reader) addMemory(p *model.Process, busIDs map[int]string, now time.Time) {
+// addFDInfo adds what fdinfo reports for a process's descriptors: memory, and how long
+// engines worked for it. While the driver reports nothing, hardly anything is read.
+func (r *Reader) addFDInfo(p *model.Process, busIDs map[int]string, now time.Time, engines map[EngineUser][]Engine) {
 	t := r.descriptors.byPID[p.PID]
 	if t == nil || len(t.holds) == 0 || now.Before(r.probeAt) {
 		return
@@ -193,6 +258,9 @@ func (r *Reader) addMemory(p *model.Process, busIDs map[int]string, now time.Tim
 		}
 		if m, known := memoryOf(infos); known {
 			use.Memory, use.Source, use.Tracking = m, model.FromFDInfo, model.TrackOK
+		}
+		if list := enginesOf(infos); list != nil {
+			engines[EngineUser{p.ID(), use.Device}] = list
 		}
 	}
 }

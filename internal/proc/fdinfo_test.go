@@ -2,6 +2,7 @@ package proc
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -22,13 +23,14 @@ const (
 	ttInfo = "pos:\t0\nflags:\t02102002\nmnt_id:\t25\nino:\t451\n"
 )
 
-var fdinfoOptions = []cmp.Option{cmpopts.IgnoreUnexported(fdRegion{})}
+var fdinfoOptions = []cmp.Option{cmpopts.IgnoreUnexported(fdRegion{}, fdInfo{})}
 
 func TestParseFDInfo(t *testing.T) {
 	got := parseFDInfo([]byte(drmInfo))
 	want := fdInfo{
 		Flags: 0o2100002, Driver: "xe", ClientID: "7", BusID: "0000:03:00.0",
 		Regions: []fdRegion{{Name: "vram0", Bytes: 1 << 20}, {Name: "l1", Bytes: 4096}, {Name: "gtt", Bytes: 77 << 20}},
+		Engines: []Engine{{"tensix", 1500 * time.Microsecond, 64}},
 	}
 	if diff := cmp.Diff(want, got, fdinfoOptions...); diff != "" {
 		t.Error(diff)
@@ -108,6 +110,35 @@ func TestResolveWithFDInfo(t *testing.T) {
 	d := u.Processes[0].Devices[0]
 	if d.Source != "fdinfo" || d.Memory[model.DRAM] != model.ExactBytes(1<<20) || d.Memory[model.L1] != model.ExactBytes(4096) {
 		t.Errorf("%+v", d)
+	}
+}
+
+// TestEngines: what engines did for a process is the sum of its clients, each once.
+func TestEngines(t *testing.T) {
+	client := func(id, text string) fdInfo { return parseFDInfo([]byte("drm-client-id: " + id + "\n" + text)) }
+	for name, c := range map[string]struct {
+		infos []fdInfo
+		want  []Engine
+	}{
+		"none":          {[]fdInfo{parseFDInfo([]byte(ttInfo))}, nil},
+		"a duplicate":   {[]fdInfo{client("1", "drm-engine-compute: 5 ns\n"), client("1", "drm-engine-compute: 5 ns\n")}, []Engine{{"compute", 5, 0}}},
+		"two clients":   {[]fdInfo{client("1", "drm-engine-compute: 5 ns\n"), client("2", "drm-engine-compute: 7 ns\n")}, []Engine{{"compute", 12, 0}}},
+		"two engines":   {[]fdInfo{client("1", "drm-engine-a: 5 ns\ndrm-engine-capacity-b: 2\ndrm-engine-b: 9 ns\n")}, []Engine{{"a", 5, 0}, {"b", 9, 2}}},
+		"capacity only": {[]fdInfo{client("1", "drm-engine-capacity-b: 2\n")}, nil},
+		"nonsense":      {[]fdInfo{client("1", "drm-engine-: 1 ns\ndrm-engine-a: 1 ms\ndrm-engine-a: -1 ns\ndrm-engine-b: 99999999999999999999 ns\n")}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := enginesOf(c.infos); !slices.Equal(got, c.want) {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
+	tr := newTree(t, 1)
+	tr.holding(70, "drm-engine-compute: 5 ns\n", 3)
+	u := resolve(t, tr.reader(), "3.0.0", listed(0, 70))
+	want := map[EngineUser][]Engine{{u.Processes[0].ID(), 0}: {{"compute", 5, 0}}}
+	if diff := cmp.Diff(want, u.Engines); diff != "" || u.Read.IsZero() {
+		t.Error(diff)
 	}
 }
 

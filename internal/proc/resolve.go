@@ -22,6 +22,7 @@ type Openers struct {
 	Device int
 	BusID  string
 	PIDs   model.Reading[[]int]
+	Once   bool // each process stands in it once, however often it has opened the device
 }
 
 // Users are the processes that use the devices of a host.
@@ -33,6 +34,9 @@ type Users struct {
 	// Locking counts the descriptors of processes left out because they only hold
 	// the driver's locks.
 	Locking int
+	// Engines are those that worked for processes, where the driver says so, as of Read.
+	Engines map[EngineUser][]Engine
+	Read    time.Time
 }
 
 // Resolve turns the driver's lists into processes. driver is its version: until
@@ -78,13 +82,14 @@ func (r *Reader) Resolve(ctx context.Context, devices []Openers, driver string) 
 	for i := range devices {
 		busIDs[devices[i].Device] = devices[i].BusID
 	}
+	engines := map[EngineUser][]Engine{}
 	for _, p := range res.uses {
-		r.addMemory(p, busIDs, now)
+		r.addFDInfo(p, busIDs, now, engines)
 	}
 	r.openers = res.openers
 	r.dropUnused(now)
 	users := res.result()
-	users.Locking = locking
+	users.Locking, users.Engines, users.Read = locking, engines, now
 	return users, nil
 }
 
@@ -99,6 +104,7 @@ func listsInnerPIDs(version string) bool {
 type claim struct {
 	device, pid int
 	lines       int // open file descriptions
+	once        bool
 	verdict     verdict
 }
 
@@ -160,7 +166,7 @@ func (res *resolution) collapseLists(devices []Openers) (claims []*claim) {
 			case c != nil:
 				c.lines++
 			default:
-				c = &claim{device: d.Device, pid: pid, lines: 1}
+				c = &claim{device: d.Device, pid: pid, lines: 1, once: d.Once}
 				byPID[pid] = c
 				claims = append(claims, c)
 			}
@@ -185,9 +191,13 @@ func (res *resolution) checkClaim(c *claim) {
 	key := openerKey{c.device, c.pid}
 	before := res.r.openers[key]
 	c.verdict = openerExited
-	use := model.DeviceUse{Device: c.device, OpenFDs: model.Value(c.lines)}
+	var doubts []model.Doubt
 	if p.State == model.Running {
-		c.verdict, use.Doubts = res.checkRunning(c, p, before)
+		c.verdict, doubts = res.checkRunning(c, p, before)
+	}
+	use := model.DeviceUse{Device: c.device, OpenFDs: model.Value(c.lines), Doubts: doubts}
+	if c.once {
+		use.OpenFDs = model.Missing[int](model.Denied, "the driver lists each process once")
 	}
 	switch c.verdict {
 	case holder:
@@ -211,9 +221,12 @@ func (res *resolution) checkClaim(c *claim) {
 // checkRunning checks a listed process that runs. The doubt says how it holds
 // the device if not by a descriptor.
 func (res *resolution) checkRunning(c *claim, p *model.Process, before *opener) (v verdict, doubts []model.Doubt) {
-	how, _ := res.r.checkHold(res.proc, c.pid, c.device)
+	how, fds := res.r.checkHold(res.proc, c.pid, c.device)
 	switch {
 	case how == Held:
+		if c.once {
+			c.lines, c.once = len(fds), false
+		}
 		return holder, nil
 	case how == NoSuchProcess: // it exited between two reads
 		return openerExited, nil

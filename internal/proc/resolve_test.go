@@ -36,6 +36,13 @@ func listed(device int, pids ...int) Openers {
 	return Openers{Device: device, PIDs: model.Value(pids)}
 }
 
+// listedOnce is the list of a driver that names each process once.
+func listedOnce(device int, pids ...int) Openers {
+	o := listed(device, pids...)
+	o.Once = true
+	return o
+}
+
 func notListed(device int) Openers {
 	return Openers{Device: device, PIDs: model.Missing[[]int](model.Absent, "driver 2.4 keeps no list")}
 }
@@ -76,6 +83,20 @@ func TestResolveOpeners(t *testing.T) {
 	}
 	if hidden := u.Processes[0]; hidden.Name.Status != model.Denied || hidden.Name.Why == "" {
 		t.Errorf("the hidden process does not say why: %+v", hidden)
+	}
+}
+
+// TestResolveListedOnce: where a list has each process once, descriptors are counted in
+// /proc, and the number is missing where they cannot be.
+func TestResolveListedOnce(t *testing.T) {
+	tr := newTree(t, 1)
+	tr.holding(70, ttInfo, 3, 4)
+	u := resolve(t, tr.reader(), "3.0.0", listedOnce(0, 70, 99))
+	if got := processOf(t, u, 70).Devices[0].OpenFDs; got != model.Value(2) {
+		t.Errorf("the holder: %+v", got)
+	}
+	if got := processOf(t, u, 99).Devices[0].OpenFDs; got.Known() {
+		t.Errorf("of one that has exited: %+v", got)
 	}
 }
 

@@ -214,6 +214,7 @@ func memory(a archive, m *model.Memory) {
 	}
 	optional(a, "cb_means", (*string)(&m.CB))
 	a.figure("stale_bytes", "stale_bound", &m.Stale)
+	rareFigure(a, "inferred_bytes", "inferred_bound", &m.Inferred)
 }
 
 func poolUse(a archive, p *model.PoolUse) {

@@ -188,5 +188,13 @@ func CBMeaning(c model.CBMeaning) string {
 	}
 }
 
+// InferredL1 says what circular buffers and kernels may take; empty: nothing is known of it.
+func InferredL1(b model.Bytes) string {
+	if !b.Known() {
+		return ""
+	}
+	return Figure(b) + ", inferred: L1 that the driver counts and no process accounts for"
+}
+
 // CBMeaningShort is CBMeaning for a narrow place.
 func CBMeaningShort(c model.CBMeaning) string { return Escape(string(c)) }

@@ -49,10 +49,11 @@ type device struct {
 	late        bool             // the stuck read may only be slow
 	goneAt      time.Time        // when it left the class directory; zero while it is there
 	gone        model.Cause      // and why
-	hasMemory   bool             // the driver has memory files
+	hasMemory   bool             // the driver has files of memory or processes
 
 	model   model.Device // what the last good reads gave
 	openers model.Reading[[]int]
+	once    bool // see Found
 	traffic traffic
 	beat    heartbeat
 	health  health
@@ -194,6 +195,7 @@ func (d *device) finish(now time.Time) (moved bool) {
 	}
 	d.openers = d.readOpeners()
 	d.setState(seen, stuck, now)
+	d.addProcessList()
 	if d.beat.restarted {
 		d.traffic.at, d.firstReadAt = time.Time{}, time.Time{}
 	}

@@ -28,7 +28,7 @@ var memoryDirs = []string{"memory_stats", "memory"}
 
 const processDir = "processes"
 
-// offersMemory reports whether the driver accounts for memory.
+// offersMemory reports whether the driver accounts for memory, or for processes.
 func (d *device) offersMemory() bool {
 	for _, dir := range append(memoryDirs, processDir) {
 		if d.root.Exists(d.dirs[inClass] + "/" + dir) {

@@ -34,6 +34,27 @@ func (d *device) readOpeners() model.Reading[[]int] {
 	return model.Value(pids)
 }
 
+// addProcessList reads the list that proposals have, a file with a line for each process,
+// its pid first, where the driver does not keep the list of openers.
+func (d *device) addProcessList() {
+	if d.once = false; d.openers.Status != model.Absent || !d.hasMemory || d.model.State != model.StateOK { // this read has no deadline
+		return
+	}
+	b, err := d.root.Read(d.dirs[inClass]+"/"+processDir, pidsBytes)
+	if err != nil {
+		return
+	}
+	first := make([]byte, 0, len(b))
+	for line := range bytes.Lines(b) {
+		word, _, _ := bytes.Cut(bytes.TrimSpace(line), []byte{' '})
+		first = append(append(first, word...), '\n')
+	}
+	pids, err := parseOpeners(first)
+	if err == nil && len(b) < pidsBytes { // part of it would pass for all of it
+		d.openers, d.once = model.Value(pids), true
+	}
+}
+
 // openFDs reads how often the module is in use. It is not needed for a driver
 // with lists, and from 2.10 on exported buffers count as well.
 func (r *Reader) openFDs(found []Found) model.Reading[int] {

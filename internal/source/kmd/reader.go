@@ -56,6 +56,7 @@ type Sweep struct {
 type Found struct {
 	Device  model.Device
 	Openers model.Reading[[]int] // pids; see readOpeners
+	Once    bool                 // a process stands in it once, however often it has the device open
 	Memory  Memory
 }
 
@@ -72,7 +73,7 @@ func (r *Reader) Read(deadline time.Time) Sweep {
 	for i, d := range all {
 		f := &r.found[i]
 		d.publish(&f.Device)
-		f.Openers, f.Memory = d.openers, d.readMemory()
+		f.Openers, f.Once, f.Memory = d.openers, d.once, d.readMemory()
 		d.traffic.markShown()
 	}
 	s.Found = r.found

@@ -449,6 +449,36 @@ func TestDriverMemory(t *testing.T) {
 	}
 }
 
+// TestProcessesFile reads the list of processes that proposals have as one file, where
+// the driver keeps no list of its own.
+func TestProcessesFile(t *testing.T) {
+	for name, c := range map[string]struct {
+		file string
+		want []int
+	}{
+		"pids":       {"17\n18\n", []int{17, 18}},
+		"with names": {"17 python3 model.py\n\n18 cpp app\n", []int{17, 18}},
+		"none":       {"", []int{}},
+		"nonsense":   {"PID NAME\n17 python3\n", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr := newTree(t)
+			b := tr.add("bh", 0, 0, "0000:01:00.0")
+			if err := os.RemoveAll(tr.dir + "/proc/driver/tenstorrent/0"); err != nil {
+				t.Fatal(err)
+			}
+			b.write(b.class+"/processes", c.file)
+			r := New(tr.root())
+			defer r.Close()
+			f := read(r).Found[0]
+			pids, known := f.Openers.Get()
+			if known != (c.want != nil) || f.Once != known || !slices.Equal(pids, c.want) {
+				t.Errorf("%+v, once %v; want %v", f.Openers, f.Once, c.want)
+			}
+		})
+	}
+}
+
 // TestHwmonMovesAfterTheFirstRound: the files of the first round are not kept
 // open, so nothing but their absence says that hwmon has moved.
 func TestHwmonMovesAfterTheFirstRound(t *testing.T) {

@@ -167,6 +167,9 @@ func (r *report) pools(depth int, m *model.Memory) {
 			}
 		}
 	}
+	if text := words.InferredL1(m.Inferred); text != "" {
+		r.fact(depth, "CB and KERNEL", text)
+	}
 	r.fact(depth, "Stale (of dead processes)", words.FigureOr(m.Stale, m.Tracking))
 }
 

@@ -91,6 +91,9 @@ func (t *Text) block(dst []byte, s *model.Snapshot, c chip) []byte {
 	if m.CB != "" && m.Pools[model.CB].Used.Known() {
 		dst = t.sentence(dst, "  ", "CB counts: "+words.CBMeaning(m.CB))
 	}
+	if text := words.InferredL1(m.Inferred); text != "" {
+		dst = t.sentence(dst, "  ", "CB and KERNEL "+text)
+	}
 	for _, why := range words.Reasons(m.Tracking, m.Doubts, s.Source) {
 		dst = t.sentence(dst, "  ", why)
 	}
