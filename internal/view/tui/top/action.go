@@ -97,18 +97,23 @@ func (s *State) space() []tui.Effect {
 	return nil
 }
 
+// openDevice opens the page of the selected device.
+func (s *State) openDevice() []tui.Effect {
+	if d := s.dev.selected(s); d != nil {
+		s.page = &devicePage{bus: d.BusID}
+	}
+	return nil
+}
+
 func (s *State) enter() []tui.Effect {
 	switch s.focus {
 	case devices:
-		if d := s.dev.selected(s); d != nil {
-			s.page = &devicePage{bus: d.BusID}
-		}
+		return s.openDevice()
 	case charts:
 		return s.openCharts()
 	default:
 		return s.openProcess()
 	}
-	return nil
 }
 
 func (s *State) toggleWorst() []tui.Effect {

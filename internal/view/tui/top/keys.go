@@ -31,6 +31,9 @@ func everywhere() []binding {
 		{keys: []tui.Key{"f12"}, help: "save the configuration as it is now", do: (*State).save},
 		{keys: []tui.Key{"ctrl-l"}, help: "redraw the screen", do: func(*State) []tui.Effect { return []tui.Effect{tui.Repaint{}} }},
 		{keys: []tui.Key{"ctrl-z"}, help: "suspend", do: func(*State) []tui.Effect { return []tui.Effect{tui.Suspend{}} }},
+		{keys: []tui.Key{"1"}, help: "main page", do: func(s *State) []tui.Effect { s.page = nil; return nil }},
+		{keys: []tui.Key{"2"}, help: "charts on the whole screen", do: (*State).openCharts},
+		{keys: []tui.Key{"3"}, help: "telemetry of the selected device; arrows step through the others", do: (*State).openDevice},
 		{keys: []tui.Key{"f10", "ctrl-c"}, foot: "Quit", help: "quit", do: quit},
 	}
 }

@@ -309,3 +309,20 @@ func TestHistoryFilledElsewhere(t *testing.T) {
 		t.Errorf("ten minutes of history are not drawn:\n%s", st.draw())
 	}
 }
+
+// TestViewsByNumber: the views that tt_smi_umd had on 1, 2 and 3, from each other, too.
+func TestViewsByNumber(t *testing.T) {
+	st := open(t, 4, 120, 40)
+	main := st.draw()
+	for range 2 {
+		if st.keys("2"); !st.has("Zoom in") || st.draw() == main {
+			t.Errorf("2 is no charts:\n%s", st.draw())
+		}
+		if st.keys("3"); !st.has("Core Voltage") {
+			t.Errorf("3 is no telemetry:\n%s", st.draw())
+		}
+	}
+	if st.keys("1"); st.draw() != main {
+		t.Errorf("1 is not the main page:\n%s", st.draw())
+	}
+}

@@ -270,7 +270,7 @@ func TestAnythingGoes(t *testing.T) {
 	keys := []tui.Key{
 		"up", "down", "left", "right", "pgup", "pgdn", "home", "end", "enter", " ", "tab", "shift-tab", "esc", "backspace", "delete",
 		"f1", "f2", "f3", "f5", "f6", "f9", "f12", "/", "a", "c", "C", "d", "e", "s", "m", "v", "w", "P", "p", "T", "U", "I", "t", "+", "-", ",", ".",
-		"y", "n", "r", "1", "9", "=", ">", "x", "ctrl-w", "ctrl-u", "g", "G", "R", "o",
+		"y", "n", "r", "1", "2", "3", "9", "=", ">", "x", "ctrl-w", "ctrl-u", "g", "G", "R", "o",
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		st := openAfter(t, 3, rapid.SampledFrom([]int{0, 1, 4, 8, 32}).Draw(rt, "devices"), 80, 24)
