@@ -43,7 +43,7 @@ func (l *Ledger) Claims(a Account, visible func(model.ProcessID) string) claim.S
 
 // doubts are why the ledger may have missed events of a process.
 func (h *Holding) doubts(a Account) (list []model.Doubt) {
-	if h.StartTicks < a.Ticks {
+	if h.StartTicks <= a.Ticks { // in the same tick, either may have been first
 		list = append(list, model.Doubt{Kind: model.ReportLate, Detail: a.Since.UTC().Format(time.RFC3339)})
 	}
 	if h.Counters.OverLimit > 0 || h.Counters.OverCapacity > 0 {

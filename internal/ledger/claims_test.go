@@ -32,6 +32,7 @@ func TestReportDoubts(t *testing.T) {
 	}{
 		"heard from the start":   {Holding{Info: Info{ProcessID: model.ProcessID{PID: 5, StartTicks: 60}}}, nil},
 		"older than the account": {Holding{Info: Info{ProcessID: model.ProcessID{PID: 5, StartTicks: 40}}}, []model.DoubtKind{model.ReportLate}},
+		"of the same tick":       {Holding{Info: Info{ProcessID: model.ProcessID{PID: 5, StartTicks: 50}}}, []model.DoubtKind{model.ReportLate}},
 		"too many buffers and noise": {
 			Holding{Info: Info{ProcessID: model.ProcessID{PID: 5, StartTicks: 60}}, Counters: Counters{OverLimit: 1, RejectedFrames: 2}},
 			[]model.DoubtKind{model.ReportOverLimit, model.ReportRejected},
