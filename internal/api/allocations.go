@@ -25,7 +25,7 @@ func (s *Server) allocations(w http.ResponseWriter, r *http.Request) {
 	who := callerOf(r)
 	s.follow(w, r, s.opt.Changes != nil, func(wanted func(pid int) bool) lineSource {
 		f := s.opt.Changes(func(pid, uid int) bool {
-			return wanted(pid) && who.owns(uid) && !s.viewpoint(r).hides(model.Value(uid))
+			return wanted(pid) && who.owns(uid) && !s.Viewpoint(r).Hides(model.Value(uid))
 		})
 		return lineSource{f.Close, func(ctx context.Context, dst []byte) ([]byte, error) {
 			b, err := f.Next(ctx)
@@ -46,13 +46,13 @@ func (s *Server) mayFollow(w http.ResponseWriter, r *http.Request, watched bool)
 	only, err := parsePIDs(r.URL.Query()["pid"])
 	switch {
 	case err != nil:
-		fail(w, http.StatusBadRequest, "pid: %q is not a pid", err.Error())
+		Fail(w, http.StatusBadRequest, "pid: %q is not a pid", err.Error())
 		return nil, false
 	case !watched:
-		fail(w, http.StatusNotFound, "processes are not watched by this ttmond; /v1/health says why")
+		Fail(w, http.StatusNotFound, "processes are not watched by this ttmond; /v1/health says why")
 		return nil, false
 	case !callerOf(r).exists:
-		fail(w, http.StatusForbidden, "allocations and programs are for the users of their processes and for root: ask over the socket, or with a session")
+		Fail(w, http.StatusForbidden, "allocations and programs are for the users of their processes and for root: ask over the socket, or with a session")
 		return nil, false
 	}
 	return func(pid int) bool { return len(only) == 0 || slices.Contains(only, pid) }, true

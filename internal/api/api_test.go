@@ -467,3 +467,11 @@ func TestReload(t *testing.T) {
 		t.Errorf("status %d: %s", status, body)
 	}
 }
+
+// The description is made once: anybody may ask for it, as often as it takes.
+func TestDescriptionIsMadeOnce(t *testing.T) {
+	s := New(Options{})
+	if a, b := s.description(), s.description(); &a[0] != &b[0] {
+		t.Error("it is made again for each request")
+	}
+}

@@ -50,7 +50,7 @@ func (s *Server) blocksOf(w http.ResponseWriter, r *http.Request) {
 		if of.Sites != nil {
 			out["sites"] = of.Sites()
 		}
-		answer(w, http.StatusOK, out)
+		Answer(w, http.StatusOK, out)
 	}
 }
 
@@ -60,32 +60,32 @@ func (s *Server) blocksOf(w http.ResponseWriter, r *http.Request) {
 func (s *Server) ownBlocks(w http.ResponseWriter, r *http.Request) (of BlocksOf, ok bool) {
 	pid, err := strconv.Atoi(r.PathValue("pid"))
 	if err != nil {
-		fail(w, http.StatusBadRequest, "%q is not a pid", r.PathValue("pid"))
+		Fail(w, http.StatusBadRequest, "%q is not a pid", r.PathValue("pid"))
 		return of, false
 	}
 	if s.opt.Blocks == nil {
-		fail(w, http.StatusNotFound, "allocators are not watched by this ttmond; /v1/health says why")
+		Fail(w, http.StatusNotFound, "allocators are not watched by this ttmond; /v1/health says why")
 		return of, false
 	}
-	at, err := parseMoment(r.URL.Query())
+	at, err := ParseMoment(r.URL.Query())
 	switch {
 	case err != nil:
-		fail(w, http.StatusBadRequest, "%v", err)
+		Fail(w, http.StatusBadRequest, "%v", err)
 		return of, false
 	case at.IsZero():
 		of, ok = s.opt.Blocks(pid)
 	case s.opt.BlocksAt == nil:
-		fail(w, http.StatusNotFound, "the blocks of another time are not kept by a ttmond: ttmon record keeps them")
+		Fail(w, http.StatusNotFound, "the blocks of another time are not kept by a ttmond: ttmon record keeps them")
 		return of, false
 	default:
 		of, ok = s.opt.BlocksAt(pid, at)
 	}
-	if !ok || s.viewpoint(r).hides(model.Value(of.UID)) {
-		fail(w, http.StatusNotFound, "the allocators of process %d are not known", pid)
+	if !ok || s.Viewpoint(r).Hides(model.Value(of.UID)) {
+		Fail(w, http.StatusNotFound, "the allocators of process %d are not known", pid)
 		return of, false
 	}
 	if !callerOf(r).owns(of.UID) {
-		fail(w, http.StatusForbidden, "the blocks of process %d are for its user and for root; its sums are in /v1/snapshot", pid)
+		Fail(w, http.StatusForbidden, "the blocks of process %d are for its user and for root; its sums are in /v1/snapshot", pid)
 		return of, false
 	}
 	return of, true

@@ -9,47 +9,47 @@ import (
 	"github.com/ttmon/ttmon/internal/view/why"
 )
 
-// call is a call of the API. Routes, limits, what a ttmon-server hands on to its ttmond,
+// Call is a call of the API. Routes, limits, what a ttmon-server hands on to its ttmond,
 // the list in /v1/version and the description in OpenAPI all follow from its row.
-type call struct {
-	method, path, help string
-	params             []param
-	answer             any              // a value of the type that is sent; nil: see kind
-	kind               string           // media type; empty: application/json
-	serve              http.HandlerFunc // nil: it is not offered here
-	cheap              bool             // it takes no place among the queries of its user
-	follows            bool             // nor does it with follow=1, which makes it a watcher
-	live               bool             // only the process that collects can answer it
+type Call struct {
+	Method, Path, Help string
+	Params             []Param
+	Answer             any              // a value of the type that is sent; nil: see kind
+	Kind               string           // media type; empty: application/json
+	Serve              http.HandlerFunc // nil: it is not offered here
+	Cheap              bool             // it takes no place among the queries of its user
+	Follows            bool             // nor does it with follow=1, which makes it a watcher
+	Live               bool             // only the process that collects can answer it
 }
 
-func (c *call) route() string { return c.method + " " + c.path }
+func (c *Call) route() string { return c.Method + " " + c.Path }
 
-// offered is how a call is answered where what it needs is there.
-func offered(there bool, h http.HandlerFunc) http.HandlerFunc {
+// Offered is how a call is answered where what it needs is there.
+func Offered(there bool, h http.HandlerFunc) http.HandlerFunc {
 	if there {
 		return h
 	}
 	return nil
 }
 
-type param struct {
-	name, help string
-	inPath     bool
-	required   bool
+type Param struct {
+	Name, Help string
+	InPath     bool
+	Required   bool
 }
 
-// schemaOnly is an answer whose contract is described elsewhere.
-type schemaOnly struct {
+// SchemaOnly is an answer whose contract is described elsewhere.
+type SchemaOnly struct {
 	Schema string `json:"schema"`
 }
 
 var (
-	pidParam      = param{name: "pid", help: "process id on this host", inPath: true, required: true}
-	atParam       = param{name: "at", help: "a moment, RFC 3339; the snapshot that held then"}
-	blocksAtParam = param{name: "at", help: "a moment, RFC 3339; only where a recording is served"}
-	failureParam  = param{name: "id", help: "of /v1/failures, or last", inPath: true, required: true}
-	startParam    = param{name: "start", help: "RFC 3339; an hour before end where it is left out"}
-	endParam      = param{name: "end", help: "RFC 3339; now where it is left out"}
+	PIDParam      = Param{Name: "pid", Help: "process id on this host", InPath: true, Required: true}
+	AtParam       = Param{Name: "at", Help: "a moment, RFC 3339; the snapshot that held then"}
+	blocksAtParam = Param{Name: "at", Help: "a moment, RFC 3339; only where a recording is served"}
+	failureParam  = Param{Name: "id", Help: "of /v1/failures, or last", InPath: true, Required: true}
+	StartParam    = Param{Name: "start", Help: "RFC 3339; an hour before end where it is left out"}
+	EndParam      = Param{Name: "end", Help: "RFC 3339; now where it is left out"}
 )
 
 const text, events = "text/plain", "text/event-stream"
@@ -101,75 +101,75 @@ type (
 )
 
 // presentCalls are those about the present, and about the daemon.
-func (s *Server) presentCalls() []call {
-	return []call{
-		{method: "GET", path: "/v1/snapshot", serve: s.snapshot, cheap: true, help: "the latest snapshot: docs/snapshot.schema.json", answer: schemaOnly{}, params: []param{
-			{name: "interval", help: "how often the client asks: where that is faster than snapshots are made, more are made, as long as it does; 0s: once, for a snapshot of now"},
+func (s *Server) presentCalls() []Call {
+	return []Call{
+		{Method: "GET", Path: "/v1/snapshot", Serve: s.snapshot, Cheap: true, Help: "the latest snapshot: docs/snapshot.schema.json", Answer: SchemaOnly{}, Params: []Param{
+			{Name: "interval", Help: "how often the client asks: where that is faster than snapshots are made, more are made, as long as it does; 0s: once, for a snapshot of now"},
 		}},
-		{method: "GET", path: "/v1/watch", serve: s.watch, cheap: true, help: "snapshots as they are made, as server-sent events", kind: events, params: []param{
-			{name: "interval", help: "no oftener than this (5s), and, down to 100ms, as often as this"}, {name: "said", help: "1: before each snapshot an event said, with the snapshot in words"},
+		{Method: "GET", Path: "/v1/watch", Serve: s.watch, Cheap: true, Help: "snapshots as they are made, as server-sent events", Kind: events, Params: []Param{
+			{Name: "interval", Help: "no oftener than this (5s), and, down to 100ms, as often as this"}, {Name: "said", Help: "1: before each snapshot an event said, with the snapshot in words"},
 		}},
-		{method: "GET", path: "/v1/memory", serve: s.memory, cheap: true, kind: text, help: "how much of each pool is allocated on each device and chip, of all processes, for programs without a parser of JSON: a line of names, then a line for each; chip all is the whole device", params: []param{
-			{name: "device", help: "kernel index; all where it is left out"},
+		{Method: "GET", Path: "/v1/memory", Serve: s.memory, Cheap: true, Kind: text, Help: "how much of each pool is allocated on each device and chip, of all processes, for programs without a parser of JSON: a line of names, then a line for each; chip all is the whole device", Params: []Param{
+			{Name: "device", Help: "kernel index; all where it is left out"},
 		}},
-		{method: "GET", path: "/v1/stream", serve: offered(s.opt.Stream != nil, s.stream), cheap: true, kind: "application/x-ttmon-stream", help: "for ttmon-server: numbered events after the last that it has, and snapshots, as frames of a kind and a length", params: []param{
-			{name: "log", help: "the log that after counts in"}, {name: "after", help: "number of the last event that the follower has"}, {name: "only", help: "events or snapshots"},
+		{Method: "GET", Path: "/v1/stream", Serve: Offered(s.opt.Stream != nil, s.stream), Cheap: true, Kind: "application/x-ttmon-stream", Help: "for ttmon-server: numbered events after the last that it has, and snapshots, as frames of a kind and a length", Params: []Param{
+			{Name: "log", Help: "the log that after counts in"}, {Name: "after", Help: "number of the last event that the follower has"}, {Name: "only", Help: "events or snapshots"},
 		}},
-		{method: "GET", path: "/v1/said", serve: s.said, help: "a snapshot in words, as ttmon says it", params: []param{atParam}, answer: pagejson.Snapshot{}},
-		{method: "GET", path: "/v1/mesh", serve: s.mesh, help: "which Ethernet links of the chips are up, and what is cut off", params: []param{atParam}, answer: pagejson.Mesh{}},
-		{method: "GET", path: "/v1/facts", serve: s.facts, help: "all that is known of a device, in sections, as smi -q has it, or of a process", params: []param{{name: "device", help: "bus id"}, {name: "pid", help: "of the process, instead of a device"}, atParam}, answer: pagejson.Facts{}},
-		{method: "GET", path: "/v1/words", serve: s.words, cheap: true, help: "the words for marks, missing values, sources and pools", answer: schemaOnly{}},
-		{method: "GET", path: "/v1/metrics", serve: s.metrics, cheap: true, help: "what /v1/range can be asked for", answer: metricsAnswer{}},
-		{method: "GET", path: "/v1/topology", serve: offered(s.opt.Topology != nil, s.topology), live: true, help: "PCIe distances and Ethernet links", answer: schemaOnly{}},
-		{method: "GET", path: "/v1/topology/links", serve: offered(s.opt.Topology != nil, s.links), live: true, help: "the Ethernet links as the page shows them: a row for each, the worst first", answer: sheet.Table{}},
-		{method: "GET", path: "/v1/processes", serve: s.processes, live: true, help: "who reports allocations, and how much", answer: processesAnswer{}},
-		{method: "GET", path: "/v1/processes/{pid}/buffers", serve: s.buffers, live: true, help: "live buffers that a process reported, largest first", answer: schemaOnly{}, params: []param{
-			pidParam,
-			{name: "limit", help: "so many"},
-			{name: "device", help: "in the process's own numbering"},
-			{name: "pool", help: "dram, l1, …"},
-			{name: "sort", help: "size or age"},
-			{name: "start", help: "start_ticks of the process that is meant"},
+		{Method: "GET", Path: "/v1/said", Serve: s.said, Help: "a snapshot in words, as ttmon says it", Params: []Param{AtParam}, Answer: pagejson.Snapshot{}},
+		{Method: "GET", Path: "/v1/mesh", Serve: s.mesh, Help: "which Ethernet links of the chips are up, and what is cut off", Params: []Param{AtParam}, Answer: pagejson.Mesh{}},
+		{Method: "GET", Path: "/v1/facts", Serve: s.facts, Help: "all that is known of a device, in sections, as smi -q has it, or of a process", Params: []Param{{Name: "device", Help: "bus id"}, {Name: "pid", Help: "of the process, instead of a device"}, AtParam}, Answer: pagejson.Facts{}},
+		{Method: "GET", Path: "/v1/words", Serve: s.words, Cheap: true, Help: "the words for marks, missing values, sources and pools", Answer: SchemaOnly{}},
+		{Method: "GET", Path: "/v1/metrics", Serve: s.metrics, Cheap: true, Help: "what /v1/range can be asked for", Answer: metricsAnswer{}},
+		{Method: "GET", Path: "/v1/topology", Serve: Offered(s.opt.Topology != nil, s.topology), Live: true, Help: "PCIe distances and Ethernet links", Answer: SchemaOnly{}},
+		{Method: "GET", Path: "/v1/topology/links", Serve: Offered(s.opt.Topology != nil, s.links), Live: true, Help: "the Ethernet links as the page shows them: a row for each, the worst first", Answer: sheet.Table{}},
+		{Method: "GET", Path: "/v1/processes", Serve: s.processes, Live: true, Help: "who reports allocations, and how much", Answer: processesAnswer{}},
+		{Method: "GET", Path: "/v1/processes/{pid}/buffers", Serve: s.buffers, Live: true, Help: "live buffers that a process reported, largest first", Answer: SchemaOnly{}, Params: []Param{
+			PIDParam,
+			{Name: "limit", Help: "so many"},
+			{Name: "device", Help: "in the process's own numbering"},
+			{Name: "pool", Help: "dram, l1, …"},
+			{Name: "sort", Help: "size or age"},
+			{Name: "start", Help: "start_ticks of the process that is meant"},
 		}},
-		{method: "GET", path: "/v1/processes/{pid}/blocks", serve: s.blocksOf, live: true, help: "its allocators with every block; for its user and root", params: []param{pidParam, blocksAtParam}, answer: schemaOnly{}},
-		{method: "GET", path: "/v1/allocations", serve: s.allocations, live: true, cheap: true, kind: "application/x-ndjson", help: "every allocation and free of processes that are watched through the kernel, as it happens, line by line: what a process holds (state), then its numbered changes, each [kind, ns after time, list, address, bytes of each bank, bytes asked for] with kind 1 taken, 2 given back, 3 list cleared, 4 list closed, 5 list defined, 6 events lost in all, 7 watched late, 8 ended; up_to: all that happened before was told. Who is too slow gets a state with how many were missed. For the users of the processes and root", params: []param{
-			{name: "pid", help: "of this process only; may be given again"},
+		{Method: "GET", Path: "/v1/processes/{pid}/blocks", Serve: s.blocksOf, Live: true, Help: "its allocators with every block; for its user and root", Params: []Param{PIDParam, blocksAtParam}, Answer: SchemaOnly{}},
+		{Method: "GET", Path: "/v1/allocations", Serve: s.allocations, Live: true, Cheap: true, Kind: "application/x-ndjson", Help: "every allocation and free of processes that are watched through the kernel, as it happens, line by line: what a process holds (state), then its numbered changes, each [kind, ns after time, list, address, bytes of each bank, bytes asked for] with kind 1 taken, 2 given back, 3 list cleared, 4 list closed, 5 list defined, 6 events lost in all, 7 watched late, 8 ended; up_to: all that happened before was told. Who is too slow gets a state with how many were missed. For the users of the processes and root", Params: []Param{
+			{Name: "pid", Help: "of this process only; may be given again"},
 		}},
-		{method: "GET", path: "/v1/programs", serve: s.programs, live: true, cheap: true, kind: "application/x-ndjson", help: "every program that runs on the chips of processes that are watched through the kernel, line by line: those of a process on a chip, numbered from n on, each [ns after the end of the one before, the first after time, length in ns by the chip's clock, name in names]. from is the number that the client's first program would have had: the numbers say how many are missing, and lost is how many of the process were not read on any chip; up_to: all that was reported before was sent. For the users of the processes and root", params: []param{
-			{name: "pid", help: "of this process only; may be given again"},
+		{Method: "GET", Path: "/v1/programs", Serve: s.programs, Live: true, Cheap: true, Kind: "application/x-ndjson", Help: "every program that runs on the chips of processes that are watched through the kernel, line by line: those of a process on a chip, numbered from n on, each [ns after the end of the one before, the first after time, length in ns by the chip's clock, name in names]. from is the number that the client's first program would have had: the numbers say how many are missing, and lost is how many of the process were not read on any chip; up_to: all that was reported before was sent. For the users of the processes and root", Params: []Param{
+			{Name: "pid", Help: "of this process only; may be given again"},
 		}},
-		{method: "GET", path: "/v1/lines", serve: offered(s.opt.Lines != nil, s.lines), live: true, help: "the lines of code of a process that held the most device memory when it held the most of each pool, also after it has exited, where libttmon knew its call sites; for its user and root", answer: runs.ProcessLines{}, params: []param{
-			{name: "pid", help: "of the process", required: true},
-			{name: "start", help: "its start_ticks", required: true},
-			{name: "since", help: "when it began: pids and start_ticks repeat from boot to boot"},
+		{Method: "GET", Path: "/v1/lines", Serve: Offered(s.opt.Lines != nil, s.lines), Live: true, Help: "the lines of code of a process that held the most device memory when it held the most of each pool, also after it has exited, where libttmon knew its call sites; for its user and root", Answer: runs.ProcessLines{}, Params: []Param{
+			{Name: "pid", Help: "of the process", Required: true},
+			{Name: "start", Help: "its start_ticks", Required: true},
+			{Name: "since", Help: "when it began: pids and start_ticks repeat from boot to boot"},
 		}},
-		{method: "GET", path: "/v1/failures", serve: offered(s.opt.Failures != nil, s.failures), live: true, help: "the last allocations that failed, of the caller's programs; root sees all", answer: schemaOnly{}},
-		{method: "GET", path: "/v1/failures/{id}", serve: offered(s.opt.Failures != nil, s.failure), live: true, help: "one of them: the request, the allocator as it was, why it failed and what would have made it fit; for its user and root", answer: schemaOnly{}, params: []param{
+		{Method: "GET", Path: "/v1/failures", Serve: Offered(s.opt.Failures != nil, s.failures), Live: true, Help: "the last allocations that failed, of the caller's programs; root sees all", Answer: SchemaOnly{}},
+		{Method: "GET", Path: "/v1/failures/{id}", Serve: Offered(s.opt.Failures != nil, s.failure), Live: true, Help: "one of them: the request, the allocator as it was, why it failed and what would have made it fit; for its user and root", Answer: SchemaOnly{}, Params: []Param{
 			failureParam,
-			{name: "pid", help: "with last: of this process"},
+			{Name: "pid", Help: "with last: of this process"},
 		}},
-		{method: "GET", path: "/v1/failures/{id}/page", serve: offered(s.opt.Failures != nil, s.failurePage), live: true, help: "one of them as the page shows it: in sentences, the bank as it is drawn, and who held it; for its user and root", answer: why.Page{}, params: []param{failureParam}},
-		{method: "GET", path: "/v1/failures/{id}/file", serve: offered(s.opt.Failures != nil, s.failureFile), live: true, kind: "text/html", help: "one of them as an HTML file of its own, to be saved and sent; for its user and root", params: []param{failureParam}},
-		{method: "GET", path: "/v1/processes/{pid}/map", serve: s.mapOf, live: true, help: "its banks as they are drawn, call sites, and what would fit; for its user and root", answer: mapAnswer{}, params: []param{
-			pidParam, blocksAtParam,
-			{name: "fit", help: "a size: 512M"},
-			{name: "shape", help: "of a tensor: 1,1,4096,4096"},
-			{name: "dtype", help: "of its elements"},
-			{name: "shard", help: "the part of each core, or over how many it is cut: 64x512, height:8, width:8, block:4x4"},
-			{name: "layout", help: "tile or row_major"},
-			{name: "pool", help: "dram, l1, l1_small or trace"},
+		{Method: "GET", Path: "/v1/failures/{id}/page", Serve: Offered(s.opt.Failures != nil, s.failurePage), Live: true, Help: "one of them as the page shows it: in sentences, the bank as it is drawn, and who held it; for its user and root", Answer: why.Page{}, Params: []Param{failureParam}},
+		{Method: "GET", Path: "/v1/failures/{id}/file", Serve: Offered(s.opt.Failures != nil, s.failureFile), Live: true, Kind: "text/html", Help: "one of them as an HTML file of its own, to be saved and sent; for its user and root", Params: []Param{failureParam}},
+		{Method: "GET", Path: "/v1/processes/{pid}/map", Serve: s.mapOf, Live: true, Help: "its banks as they are drawn, call sites, and what would fit; for its user and root", Answer: mapAnswer{}, Params: []Param{
+			PIDParam, blocksAtParam,
+			{Name: "fit", Help: "a size: 512M"},
+			{Name: "shape", Help: "of a tensor: 1,1,4096,4096"},
+			{Name: "dtype", Help: "of its elements"},
+			{Name: "shard", Help: "the part of each core, or over how many it is cut: 64x512, height:8, width:8, block:4x4"},
+			{Name: "layout", Help: "tile or row_major"},
+			{Name: "pool", Help: "dram, l1, l1_small or trace"},
 		}},
-		{method: "GET", path: "/v1/leaks", serve: s.leaks, live: true, help: "what dead processes had not freed", answer: schemaOnly{}},
-		{method: "GET", path: "/v1/stale", serve: offered(s.opt.Stale != nil, s.stale), live: true, help: "what they left in tt-metal's own accounts", answer: schemaOnly{}},
-		{method: "GET", path: "/v1/dump", serve: s.dump, live: true, help: "everything live, for people", kind: text, params: []param{{name: "kind", help: "remaining or kernels"}}},
-		{method: "GET", path: "/v1/dumps", serve: s.dumps, live: true, help: "the dumps that the caller's clients asked for", answer: schemaOnly{}},
-		{method: "GET", path: "/v1/health", serve: s.health, cheap: true, help: "how the daemon is doing; status 503 when something is late", answer: Health{}},
-		{method: "GET", path: "/v1/version", serve: s.version, cheap: true, help: "which calls there are", answer: versionAnswer{}},
-		{method: "GET", path: "/v1/me", serve: s.me, live: true, cheap: true, help: "who the caller is", answer: meAnswer{}},
-		{method: "GET", path: "/v1/openapi.json", serve: s.openapi, cheap: true, help: "this description", answer: map[string]any{}},
-		{method: "POST", path: "/v1/ticket", serve: s.ticket, cheap: true, help: "a ticket for the page; on the Unix socket only", answer: ticketAnswer{}},
-		{method: "POST", path: "/v1/session", serve: s.session, live: true, cheap: true, help: `a session for a ticket, {"ticket": "…"}; its secret goes into the header ` + SessionHeader, answer: sessionAnswer{}},
-		{method: "DELETE", path: "/v1/session", serve: s.endSession, live: true, cheap: true, help: `ends the session whose secret is in the header ` + SessionHeader, answer: schemaOnly{}},
-		{method: "POST", path: "/v1/reload", serve: offered(s.opt.Reload != nil || s.opt.Restart != nil, s.reload), cheap: true, help: "read the configuration again; on the Unix socket, for root", answer: schemaOnly{}},
+		{Method: "GET", Path: "/v1/leaks", Serve: s.leaks, Live: true, Help: "what dead processes had not freed", Answer: SchemaOnly{}},
+		{Method: "GET", Path: "/v1/stale", Serve: Offered(s.opt.Stale != nil, s.stale), Live: true, Help: "what they left in tt-metal's own accounts", Answer: SchemaOnly{}},
+		{Method: "GET", Path: "/v1/dump", Serve: s.dump, Live: true, Help: "everything live, for people", Kind: text, Params: []Param{{Name: "kind", Help: "remaining or kernels"}}},
+		{Method: "GET", Path: "/v1/dumps", Serve: s.dumps, Live: true, Help: "the dumps that the caller's clients asked for", Answer: SchemaOnly{}},
+		{Method: "GET", Path: "/v1/health", Serve: s.health, Cheap: true, Help: "how the daemon is doing; status 503 when something is late", Answer: Health{}},
+		{Method: "GET", Path: "/v1/version", Serve: s.version, Cheap: true, Help: "which calls there are", Answer: versionAnswer{}},
+		{Method: "GET", Path: "/v1/me", Serve: s.me, Live: true, Cheap: true, Help: "who the caller is", Answer: meAnswer{}},
+		{Method: "GET", Path: "/v1/openapi.json", Serve: s.openapi, Cheap: true, Help: "this description", Answer: map[string]any{}},
+		{Method: "POST", Path: "/v1/ticket", Serve: s.ticket, Cheap: true, Help: "a ticket for the page; on the Unix socket only", Answer: ticketAnswer{}},
+		{Method: "POST", Path: "/v1/session", Serve: s.session, Live: true, Cheap: true, Help: `a session for a ticket, {"ticket": "…"}; its secret goes into the header ` + SessionHeader, Answer: sessionAnswer{}},
+		{Method: "DELETE", Path: "/v1/session", Serve: s.endSession, Live: true, Cheap: true, Help: `ends the session whose secret is in the header ` + SessionHeader, Answer: SchemaOnly{}},
+		{Method: "POST", Path: "/v1/reload", Serve: Offered(s.opt.Reload != nil || s.opt.Restart != nil, s.reload), Cheap: true, Help: "read the configuration again; on the Unix socket, for root", Answer: SchemaOnly{}},
 	}
 }

@@ -23,21 +23,21 @@ func (s *Server) failures(w http.ResponseWriter, r *http.Request) {
 	for i := range list {
 		list[i].Text = why.Sentence(&list[i])
 	}
-	answer(w, http.StatusOK, failure.List{Schema: failure.ListSchema, Failures: list})
+	Answer(w, http.StatusOK, failure.List{Schema: failure.ListSchema, Failures: list})
 }
 
 // failure answers with one of them.
 func (s *Server) failure(w http.ResponseWriter, r *http.Request) {
 	if record, ok := s.ownFailure(w, r); ok {
 		record.Text = why.Event(record, true)
-		answer(w, http.StatusOK, record)
+		Answer(w, http.StatusOK, record)
 	}
 }
 
 // failurePage answers with one of them as the page shows it.
 func (s *Server) failurePage(w http.ResponseWriter, r *http.Request) {
 	if record, ok := s.ownFailure(w, r); ok {
-		answer(w, http.StatusOK, why.Page{Schema: why.PageSchema, ID: record.ID, Sheet: why.Sheet(record, why.Options{Now: time.Now(), Spans: sheet.MaxSpans})})
+		Answer(w, http.StatusOK, why.Page{Schema: why.PageSchema, ID: record.ID, Sheet: why.Sheet(record, why.Options{Now: time.Now(), Spans: sheet.MaxSpans})})
 	}
 }
 
@@ -68,7 +68,7 @@ func (s *Server) ownFailure(w http.ResponseWriter, r *http.Request) (*failure.Re
 	}
 	record, ok := s.opt.Failures.Get(id)
 	if !ok || !callerOf(r).owns(record.Process.UID) {
-		fail(w, http.StatusNotFound, "there is no failed allocation %q of yours", r.PathValue("id"))
+		Fail(w, http.StatusNotFound, "there is no failed allocation %q of yours", r.PathValue("id"))
 		return nil, false
 	}
 	return record, true
@@ -81,7 +81,7 @@ func (s *Server) lastFailure(w http.ResponseWriter, r *http.Request) (id string,
 	if text := r.URL.Query().Get("pid"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n <= 0 {
-			fail(w, http.StatusBadRequest, "%q is not a pid", text)
+			Fail(w, http.StatusBadRequest, "%q is not a pid", text)
 			return "", false
 		}
 		pid = n
@@ -91,6 +91,6 @@ func (s *Server) lastFailure(w http.ResponseWriter, r *http.Request) (id string,
 			return x.ID, true
 		}
 	}
-	fail(w, http.StatusNotFound, "no allocation of your programs has failed that is still kept")
+	Fail(w, http.StatusNotFound, "no allocation of your programs has failed that is still kept")
 	return "", false
 }

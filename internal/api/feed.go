@@ -28,8 +28,8 @@ type tick struct {
 	room    *atomic.Int64   // the feed's
 
 	mu      sync.Mutex
-	encoded map[viewpoint][]byte
-	pages   map[viewpoint]*pageEvents
+	encoded map[Viewpoint][]byte
+	pages   map[Viewpoint]*pageEvents
 }
 
 // Sample says how a snapshot came to be made.
@@ -53,7 +53,7 @@ func (f *Feed) PublishSample(s *model.Snapshot, as Sample) { f.publish(&tick{sna
 func (f *Feed) PublishEncoded(s *model.Snapshot, body []byte) {
 	t := &tick{snap: s}
 	if body != nil {
-		t.encoded = map[viewpoint][]byte{{}: body}
+		t.encoded = map[Viewpoint][]byte{{}: body}
 	}
 	f.publish(t)
 }
@@ -88,7 +88,7 @@ const maxViews = 16
 
 // encode returns the snapshot as one viewer may see it, in JSON. It is done
 // once for all who see the same.
-func (t *tick) encode(v viewpoint) []byte {
+func (t *tick) encode(v Viewpoint) []byte {
 	v = v.on(t.snap)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,7 +98,7 @@ func (t *tick) encode(v viewpoint) []byte {
 		b = wire.Append(make([]byte, 0, room+room/16), v.filter(t.snap)) // growing costs more than encoding
 		t.room.Store(int64(len(b)))
 		if t.encoded == nil {
-			t.encoded = map[viewpoint][]byte{}
+			t.encoded = map[Viewpoint][]byte{}
 		}
 		if len(t.encoded) < maxViews {
 			t.encoded[v] = b

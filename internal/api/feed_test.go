@@ -15,10 +15,10 @@ func TestPublishEncoded(t *testing.T) {
 	body := append(wire.Append(nil, s), ' ')
 	var f Feed
 	f.PublishEncoded(s, body)
-	if got := f.current().encode(viewpoint{}); !bytes.Equal(got, body) {
+	if got := f.current().encode(Viewpoint{}); !bytes.Equal(got, body) {
 		t.Errorf("%s instead of %s", got, body)
 	}
-	own, err := wire.Decode(f.current().encode(viewpoint{level: 2, uid: 1001}))
+	own, err := wire.Decode(f.current().encode(Viewpoint{Level: 2, UID: 1001}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestPublishEncoded(t *testing.T) {
 		t.Errorf("the user 1001 sees %+v", own.Processes)
 	}
 	f.Publish(s)
-	if got := f.current().encode(viewpoint{}); !bytes.Equal(got, wire.Append(nil, s)) {
+	if got := f.current().encode(Viewpoint{}); !bytes.Equal(got, wire.Append(nil, s)) {
 		t.Errorf("%s is not the snapshot", got)
 	}
 }

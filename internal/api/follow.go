@@ -9,7 +9,7 @@ import (
 // FollowEncoded is Follow, with the JSON of all of the snapshot, which others who
 // see all of it get too.
 func (f *Feed) FollowEncoded(ctx context.Context, each func(s *model.Snapshot, body []byte)) {
-	f.follow(ctx, func(t *tick) { each(t.snap, t.encode(viewpoint{})) })
+	f.follow(ctx, func(t *tick) { each(t.snap, t.encode(Viewpoint{})) })
 }
 
 // Follow calls each with every snapshot from now on until ctx is done, those that are

@@ -37,7 +37,7 @@ func DefaultLimits() Limits {
 // something else.
 const (
 	readTimeout  = 10 * time.Second
-	writeTimeout = 5 * time.Second
+	WriteTimeout = 5 * time.Second
 	largeTimeout = 15 * time.Second // for answers of megabytes
 	idleTimeout  = time.Minute
 )
@@ -59,11 +59,11 @@ func bounded(h http.Handler) http.Handler {
 		switch {
 		case fields > maxFields:
 			w.Header().Set("Connection", "close")
-			fail(w, http.StatusRequestHeaderFieldsTooLarge, "more than %d header fields", maxFields)
+			Fail(w, http.StatusRequestHeaderFieldsTooLarge, "more than %d header fields", maxFields)
 			return
 		case r.ContentLength > maxBody:
 			w.Header().Set("Connection", "close")
-			fail(w, http.StatusRequestEntityTooLarge, "a body of %d bytes exceeds %d", r.ContentLength, maxBody)
+			Fail(w, http.StatusRequestEntityTooLarge, "a body of %d bytes exceeds %d", r.ContentLength, maxBody)
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
@@ -107,7 +107,7 @@ func (s *Server) watchesOf(pool *budget.Pool, w http.ResponseWriter, r *http.Req
 	uid := callerOf(r).user()
 	if !pool.Acquire(uid, 1) {
 		w.Header().Set("Retry-After", "10")
-		fail(w, http.StatusTooManyRequests, "too many of your clients are watching already")
+		Fail(w, http.StatusTooManyRequests, "too many of your clients are watching already")
 		return nil, false
 	}
 	return func() { pool.Release(uid, 1) }, true
@@ -120,7 +120,7 @@ func (s *Server) limited(h http.Handler) http.Handler {
 		uid := callerOf(r).user()
 		if !s.awaitTurn(r, uid) {
 			w.Header().Set("Retry-After", "1")
-			fail(w, http.StatusTooManyRequests, "too many requests of this kind are being answered for you; try again in a second")
+			Fail(w, http.StatusTooManyRequests, "too many requests of this kind are being answered for you; try again in a second")
 			return
 		}
 		defer s.budgets.queries.Release(uid, 1)

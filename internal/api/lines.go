@@ -10,7 +10,6 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/runs/atpeak"
-	"github.com/ttmon/ttmon/internal/runs/compare"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -39,37 +38,31 @@ func (s *Server) lines(w http.ResponseWriter, r *http.Request) {
 	v := r.URL.Query()
 	pid, err := strconv.Atoi(v.Get("pid"))
 	if err != nil || pid < 1 {
-		fail(w, http.StatusBadRequest, "pid: %q is not a pid", v.Get("pid"))
+		Fail(w, http.StatusBadRequest, "pid: %q is not a pid", v.Get("pid"))
 		return
 	}
 	start, err := strconv.ParseUint(v.Get("start"), 10, 64)
 	if err != nil {
-		fail(w, http.StatusBadRequest, "start: %q is not the start_ticks of a process", v.Get("start"))
+		Fail(w, http.StatusBadRequest, "start: %q is not the start_ticks of a process", v.Get("start"))
 		return
 	}
 	var began time.Time
 	if text := v.Get("since"); text != "" {
 		if began, err = time.Parse(time.RFC3339, text); err != nil {
-			fail(w, http.StatusBadRequest, "since: %q is not a time like 2026-11-15T08:30:00Z", text)
+			Fail(w, http.StatusBadRequest, "since: %q is not a time like 2026-11-15T08:30:00Z", text)
 			return
 		}
 	}
 	of, ok := s.opt.Lines(model.ProcessID{PID: pid, StartTicks: start}, began)
 	if !ok || !callerOf(r).owns(of.UID) {
-		fail(w, http.StatusNotFound, "no lines of code are known of a process %d of yours", pid)
+		Fail(w, http.StatusNotFound, "no lines of code are known of a process %d of yours", pid)
 		return
 	}
-	answer(w, http.StatusOK, of.ProcessLines)
+	Answer(w, http.StatusOK, of.ProcessLines)
 }
 
-// addLines completes a side of a comparison with the lines of its runs, as far as
-// they are known and the caller's.
-func (s *Server) addLines(r *http.Request, side *compare.Side) {
-	side.AddLines(s.findLines(r))
-}
-
-// findLines finds the lines of a process that the caller may see.
-func (s *Server) findLines(r *http.Request) func(*runs.Process) (runs.ProcessLines, bool) {
+// FindLines finds the lines of a process that the caller may see.
+func (s *Server) FindLines(r *http.Request) func(*runs.Process) (runs.ProcessLines, bool) {
 	return func(p *runs.Process) (runs.ProcessLines, bool) {
 		if s.opt.Upstream != nil {
 			if up := s.opt.Upstream(); up != nil {

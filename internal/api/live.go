@@ -22,7 +22,7 @@ type pageEvents struct {
 
 // events returns the events of a snapshot. They are made and packed once for all
 // viewers who see the same.
-func (t *tick) events(v viewpoint, packed bool) []byte {
+func (t *tick) events(v Viewpoint, packed bool) []byte {
 	v = v.on(t.snap)
 	body := t.encode(v)
 	t.mu.Lock()
@@ -31,7 +31,7 @@ func (t *tick) events(v viewpoint, packed bool) []byte {
 	if x == nil {
 		x = &pageEvents{plain: t.encodeEvents(v, body)}
 		if t.pages == nil {
-			t.pages = map[viewpoint]*pageEvents{}
+			t.pages = map[Viewpoint]*pageEvents{}
 		}
 		if len(t.pages) < maxViews {
 			t.pages[v] = x
@@ -46,7 +46,7 @@ func (t *tick) events(v viewpoint, packed bool) []byte {
 	return x.packed
 }
 
-func (t *tick) encodeEvents(v viewpoint, body []byte) []byte {
+func (t *tick) encodeEvents(v Viewpoint, body []byte) []byte {
 	text, err := json.Marshal(pagejson.Of(v.filter(t.snap)))
 	if err != nil {
 		panic("BUG: " + err.Error())
@@ -80,7 +80,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, interval time.Dura
 	if packed {
 		w.Header().Set("Content-Encoding", "gzip")
 	}
-	leave, ok := s.beginEvents(w, r)
+	leave, ok := s.BeginEvents(w, r)
 	if !ok {
 		return
 	}
@@ -91,7 +91,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, interval time.Dura
 		}
 	}
 	s.eachTick(w, r, interval, func(t *tick) error {
-		_, err := w.Write(t.events(s.viewpoint(r), packed))
+		_, err := w.Write(t.events(s.Viewpoint(r), packed))
 		return err
 	})
 }

@@ -88,12 +88,12 @@ func (s *Server) mapOf(w http.ResponseWriter, r *http.Request) {
 	out["pools"] = list
 	fits, err := fits(of.Process, r.URL.Query(), name)
 	if err != nil {
-		fail(w, http.StatusBadRequest, "%v", err)
+		Fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
 	out["fits"] = fits
 	out["sites"] = sites
-	answer(w, http.StatusOK, out)
+	Answer(w, http.StatusOK, out)
 }
 
 func newMapPool(p *blocks.Process, l *blocks.List, a *blocks.Allocator, name func(uint64) string) mapPool {

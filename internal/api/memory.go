@@ -26,14 +26,14 @@ func (s *Server) memory(w http.ResponseWriter, r *http.Request) {
 	if text := r.URL.Query().Get("device"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
-			fail(w, http.StatusBadRequest, "device: %q is not a number", text)
+			Fail(w, http.StatusBadRequest, "device: %q is not a number", text)
 			return
 		}
 		device = n
 	}
 	t := s.opt.Feed.current()
 	if t.snap == nil && !s.awaitFirst(r.Context()) {
-		fail(w, http.StatusServiceUnavailable, "there is no snapshot yet; try again")
+		Fail(w, http.StatusServiceUnavailable, "there is no snapshot yet; try again")
 		return
 	}
 	if s.opt.Demand != nil {
@@ -41,7 +41,7 @@ func (s *Server) memory(w http.ResponseWriter, r *http.Request) {
 	} else {
 		t = s.opt.Feed.current()
 	}
-	snap := s.viewpoint(r).filter(t.snap)
+	snap := s.Viewpoint(r).filter(t.snap)
 	var b strings.Builder
 	b.WriteString(memoryHead)
 	found := device < 0
@@ -57,7 +57,7 @@ func (s *Server) memory(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if !found {
-		fail(w, http.StatusNotFound, "there is no device %d", device)
+		Fail(w, http.StatusNotFound, "there is no device %d", device)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -11,13 +11,13 @@ import (
 
 // openAPI describes calls for programs: OpenAPI 3.1, made from the types that are
 // sent. A test holds every answer against it.
-func openAPI(calls []call) []byte {
+func openAPI(calls []Call) []byte {
 	paths := map[string]map[string]any{}
 	for _, c := range calls {
-		if paths["/api"+c.path] == nil {
-			paths["/api"+c.path] = map[string]any{}
+		if paths["/api"+c.Path] == nil {
+			paths["/api"+c.Path] = map[string]any{}
 		}
-		paths["/api"+c.path][strings.ToLower(c.method)] = c.operation()
+		paths["/api"+c.Path][strings.ToLower(c.Method)] = c.operation()
 	}
 	b, err := json.MarshalIndent(map[string]any{
 		"openapi": "3.1.0",
@@ -33,26 +33,26 @@ func openAPI(calls []call) []byte {
 	return append(b, '\n')
 }
 
-func (c *call) operation() map[string]any {
+func (c *Call) operation() map[string]any {
 	params := []any{}
-	for _, p := range c.params {
+	for _, p := range c.Params {
 		in := "query"
-		if p.inPath {
+		if p.InPath {
 			in = "path"
 		}
-		params = append(params, map[string]any{"name": p.name, "in": in, "required": p.required, "description": p.help, "schema": map[string]any{"type": "string"}})
+		params = append(params, map[string]any{"name": p.Name, "in": in, "required": p.Required, "description": p.Help, "schema": map[string]any{"type": "string"}})
 	}
 	kind, schema := "application/json", any(map[string]any{"type": "string"})
-	if c.kind != "" {
-		kind = c.kind
+	if c.Kind != "" {
+		kind = c.Kind
 	} else {
-		schema = schemaOf(reflect.TypeOf(c.answer))
+		schema = schemaOf(reflect.TypeOf(c.Answer))
 	}
 	failed := map[string]any{"description": "why not", "content": map[string]any{"application/json": map[string]any{
 		"schema": map[string]any{"type": "object", "required": []string{"error"}, "properties": map[string]any{"error": map[string]any{"type": "string"}}},
 	}}}
 	return map[string]any{
-		"summary": c.help, "parameters": params,
+		"summary": c.Help, "parameters": params,
 		"responses": map[string]any{
 			"200":     map[string]any{"description": "the answer", "content": map[string]any{kind: map[string]any{"schema": schema}}},
 			"default": failed,

@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/api/past"
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/golden"
@@ -41,18 +43,19 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	list := blocks.NewList(blocks.Geometry{Pool: model.DRAM, Banks: 8, Capacity: 1 << 30, Align: 64, Smallest: 64}, blocks.FromStart)
 	list.Alloc(blocks.Block{Addr: 0, Size: 1 << 20, Asked: 8 << 20, Born: time.Now().UnixNano()})
 	process := &blocks.Process{PID: 7, Allocators: []*blocks.Allocator{{Chips: []uint64{5}, Lists: []*blocks.List{list}}}}
-	h := serve(t, func(o *Options) {
+	feed := new(api.Feed)
+	server, url := overTCP(t, feed, func(o *api.Options) {
 		o.Stale = func() ([]model.Leftover, bool) { return nil, true }
 		o.Reload = func() ([]string, error) { return nil, nil }
 		o.Topology = func(*model.Snapshot) *model.Topology { return &model.Topology{} }
-		o.Blocks = func(int) (BlocksOf, bool) { return BlocksOf{Process: process, UID: os.Geteuid()}, true }
-		o.Failures = oneFailure{}
-		o.Lines = func(id model.ProcessID, _ time.Time) (LinesOf, bool) {
+		o.Blocks = func(int) (api.BlocksOf, bool) { return api.BlocksOf{Process: process, UID: os.Geteuid()}, true }
+		o.Failures = api.OneFailure{}
+		o.Lines = func(id model.ProcessID, _ time.Time) (api.LinesOf, bool) {
 			l := runs.PeakLine{Line: runs.Line{Pool: "dram", File: "model.py", Line: 88}, AtPeak: 1 << 30, Allocs: 1}
-			return LinesOf{runs.ProcessLines{Schema: runs.LinesSchema, Lines: []runs.PeakLine{l}}, os.Geteuid()}, id.PID == 7
+			return api.LinesOf{ProcessLines: runs.ProcessLines{Schema: runs.LinesSchema, Lines: []runs.PeakLine{l}}, UID: os.Geteuid()}, id.PID == 7
 		}
-		o.Past = Memory{
-			Events: func() EventLog { return log },
+		past.Memory{
+			Events: func() past.EventLog { return log },
 			Held:   changes,
 			Past:   func(time.Time) (time.Time, []byte, error) { return snap.Time, wire.Append(nil, snap), nil },
 			Span:   func() (time.Time, time.Time) { return snap.Time, snap.Time },
@@ -65,31 +68,32 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 				device := 0
 				return &changed.Answer{Schema: "ttmon.changed/1", From: from, To: to, Changes: []changed.Change{{Metric: "power.draw", Device: &device, Kind: changed.Moved}, {Kind: changed.Began}}}, nil
 			},
-			Range: func(_ context.Context, _ string, start, _ time.Time, _ time.Duration) ([]Series, error) {
-				return []Series{{Labels: map[string]string{"pci": "0000:01:00.0", "device": "0"}, Times: []int64{start.UnixMilli()}, Values: []float64{1}}}, nil
+			Range: func(_ context.Context, _ string, start, _ time.Time, _ time.Duration) ([]past.Series, error) {
+				return []past.Series{{Labels: map[string]string{"pci": "0000:01:00.0", "device": "0"}, Times: []int64{start.UnixMilli()}, Values: []float64{1}}}, nil
 			},
-		}.Calls()
+		}.Serve(o)
 	})
-	h.feed.Publish(snap)
+	feed.Publish(snap)
 	query := map[string]string{
 		"/v1/facts": "?device=" + snap.Devices[0].BusID, "/v1/past": "?at=" + time.Now().UTC().Format(time.RFC3339), "/v1/range": "?metric=memory.used,power.draw&of=most", "/v1/runs/compare": "?run=r1&with=r1", "/v1/lines": "?pid=7&start=1", "/v1/processes/{pid}/map": "?fit=512M",
 	}
+	session := server.SessionOf(os.Geteuid())
 	inPath := strings.NewReplacer("{pid}", "7", "{id}", "f1")
-	for _, c := range h.server.calls {
-		if c.kind != "" || c.method != "GET" || strings.Contains(c.path, "/buffers") {
+	for _, c := range server.OfferedCalls() {
+		if c.Kind != "" || c.Method != "GET" || strings.Contains(c.Path, "/buffers") {
 			continue
 		}
-		status, body := h.get(inPath.Replace(c.path) + query[c.path])
+		status, body := get(t, url, session, inPath.Replace(c.Path)+query[c.Path])
 		if status != 200 {
-			t.Errorf("%s: status %d: %s", c.path, status, body)
+			t.Errorf("%s: status %d: %s", c.Path, status, body)
 			continue
 		}
-		op := c.operation()["responses"].(map[string]any)["200"].(map[string]any)["content"].(map[string]any)["application/json"].(map[string]any)["schema"]
+		op := c.Operation()["responses"].(map[string]any)["200"].(map[string]any)["content"].(map[string]any)["application/json"].(map[string]any)["schema"]
 		if err := against(op, body); err != nil {
-			t.Errorf("%s: %v\n%.300s", c.path, err, body)
+			t.Errorf("%s: %v\n%.300s", c.Path, err, body)
 		}
 	}
-	if err := against(map[string]any{"type": "object", "required": []string{"openapi", "info", "paths"}}, string(openAPI(h.server.calls))); err != nil {
+	if err := against(map[string]any{"type": "object", "required": []string{"openapi", "info", "paths"}}, string(api.OpenAPI(server.OfferedCalls()))); err != nil {
 		t.Error(err)
 	}
 }
@@ -121,29 +125,21 @@ func against(schema any, body string) error {
 
 // The documentation has every call, of ttmond's and of ttmon-server's.
 func TestCallsInDocs(t *testing.T) {
-	s := New(Options{})
-	for page, list := range map[string][]call{"ttmond.md": s.presentCalls(), "ttmon-server.md": (pastCalls{Server: s}).list()} {
+	s := api.New(api.Options{})
+	for page, list := range map[string][]api.Call{"ttmond.md": s.PresentCalls(), "ttmon-server.md": past.Memory{}.Calls(s)} {
 		t.Run(page, func(t *testing.T) {
 			table := "| call | parameters | answer |\n|---|---|---|\n"
 			for _, c := range list {
 				var params []string
-				for _, p := range c.params {
-					if !p.inPath {
-						params = append(params, fmt.Sprintf("`%s` %s", p.name, p.help))
+				for _, p := range c.Params {
+					if !p.InPath {
+						params = append(params, fmt.Sprintf("`%s` %s", p.Name, p.Help))
 					}
 				}
-				name := strings.TrimPrefix(c.route(), "GET ")
-				table += fmt.Sprintf("| `%s` | %s | %s |\n", name, strings.ReplaceAll(strings.Join(params, "; "), "|", "\\|"), c.help)
+				name := strings.TrimPrefix(c.Method+" "+c.Path, "GET ")
+				table += fmt.Sprintf("| `%s` | %s | %s |\n", name, strings.ReplaceAll(strings.Join(params, "; "), "|", "\\|"), c.Help)
 			}
 			golden.CheckTable(t, "../../docs/"+page, table)
 		})
-	}
-}
-
-// The description is made once: anybody may ask for it, as often as it takes.
-func TestDescriptionIsMadeOnce(t *testing.T) {
-	s := New(Options{})
-	if a, b := s.description(), s.description(); &a[0] != &b[0] {
-		t.Error("it is made again for each request")
 	}
 }

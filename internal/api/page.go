@@ -51,7 +51,7 @@ func (s *Server) words(w http.ResponseWriter, _ *http.Request) {
 	for _, c := range []model.CBMeaning{model.CBCached, model.CBPartly, model.CBResident, model.CBLargest, model.CBReported} {
 		cb[string(c)] = words.CBMeaning(c)
 	}
-	answer(w, http.StatusOK, map[string]any{
+	Answer(w, http.StatusOK, map[string]any{
 		"schema": "ttmon.words/1", "nothing": words.Nothing, "missing": missing, "marks": marks, "tracking": tracking, "sources": sources,
 		"fields": fieldWords(), "processes": pagejson.Columns(), "operations": sheet.Columns(metric.Operations()), "pools": pools, "cb_means": cb, "buffers_only": words.BuffersOnly, "no_line": words.NoLine, "simulated": words.Simulated,
 	})
@@ -76,7 +76,7 @@ func fieldWords() map[string]fieldWord {
 // said answers with a snapshot in words: the latest, or one of another time.
 func (s *Server) said(w http.ResponseWriter, r *http.Request) {
 	if snap := s.asked(w, r); snap != nil {
-		answer(w, http.StatusOK, pagejson.Of(snap))
+		Answer(w, http.StatusOK, pagejson.Of(snap))
 	}
 }
 
@@ -89,37 +89,37 @@ func (s *Server) facts(w http.ResponseWriter, r *http.Request) {
 	if pid := r.URL.Query().Get("pid"); pid != "" {
 		for i := range snap.Processes {
 			if p := &snap.Processes[i]; strconv.Itoa(p.PID) == pid && p.State != model.Hidden {
-				answer(w, http.StatusOK, pagejson.FactsOfProcess(snap, p))
+				Answer(w, http.StatusOK, pagejson.FactsOfProcess(snap, p))
 				return
 			}
 		}
-		fail(w, http.StatusNotFound, "pid: there is no %q", pid)
+		Fail(w, http.StatusNotFound, "pid: there is no %q", pid)
 		return
 	}
 	bus := r.URL.Query().Get("device")
 	for i := range snap.Devices {
 		if d := &snap.Devices[i]; d.BusID == bus {
-			answer(w, http.StatusOK, pagejson.FactsOf(snap, d))
+			Answer(w, http.StatusOK, pagejson.FactsOf(snap, d))
 			return
 		}
 	}
-	fail(w, http.StatusNotFound, "device: there is no %q", bus)
+	Fail(w, http.StatusNotFound, "device: there is no %q", bus)
 }
 
 // mesh answers with the Ethernet links of the chips.
 func (s *Server) mesh(w http.ResponseWriter, r *http.Request) {
 	if snap := s.asked(w, r); snap != nil {
-		answer(w, http.StatusOK, pagejson.MeshOf(snap))
+		Answer(w, http.StatusOK, pagejson.MeshOf(snap))
 	}
 }
 
 // asked is the snapshot of the moment that is asked for, as far as the client
 // may see it; nil where there is none, and the client has been told.
 func (s *Server) asked(w http.ResponseWriter, r *http.Request) *model.Snapshot {
-	v, snap := s.viewpoint(r), s.opt.Feed.Latest()
-	at, err := parseMoment(r.URL.Query())
+	v, snap := s.Viewpoint(r), s.opt.Feed.Latest()
+	at, err := ParseMoment(r.URL.Query())
 	if err != nil {
-		fail(w, http.StatusBadRequest, "%v", err)
+		Fail(w, http.StatusBadRequest, "%v", err)
 		return nil
 	}
 	if !at.IsZero() {
@@ -127,10 +127,10 @@ func (s *Server) asked(w http.ResponseWriter, r *http.Request) *model.Snapshot {
 		if snap, ok = s.pastSnapshot(w, at); !ok {
 			return nil
 		}
-		return v.ofPast(snap)
+		return v.OfPast(snap)
 	}
 	if snap == nil {
-		fail(w, http.StatusServiceUnavailable, "there is no snapshot yet; try again")
+		Fail(w, http.StatusServiceUnavailable, "there is no snapshot yet; try again")
 		return nil
 	}
 	return v.filter(snap)
@@ -139,21 +139,24 @@ func (s *Server) asked(w http.ResponseWriter, r *http.Request) *model.Snapshot {
 // pastSnapshot finds the snapshot of a time; where there is none the client has
 // been told.
 func (s *Server) pastSnapshot(w http.ResponseWriter, at time.Time) (*model.Snapshot, bool) {
-	if s.opt.Past == nil || s.opt.Past.snapshot == nil {
-		fail(w, http.StatusNotFound, "this ttmond keeps no history")
+	if s.opt.At == nil {
+		Fail(w, http.StatusNotFound, "this ttmond keeps no history")
 		return nil, false
 	}
-	snap, err := s.opt.Past.snapshot(at)
+	snap, err := s.opt.At(at)
 	switch {
-	case errors.Is(err, errDamaged):
-		fail(w, http.StatusInternalServerError, "%v", err)
+	case errors.Is(err, ErrDamaged):
+		Fail(w, http.StatusInternalServerError, "%v", err)
 		return nil, false
 	case err != nil:
-		fail(w, http.StatusNotFound, "%v", err)
+		Fail(w, http.StatusNotFound, "%v", err)
 		return nil, false
 	}
 	return snap, true
 }
+
+// ErrDamaged is of a snapshot that is kept and cannot be read.
+var ErrDamaged = errors.New("is damaged")
 
 // chartable is a metric of which there is a history.
 type chartable struct {
@@ -173,5 +176,5 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 			list = append(list, chartable{f.Name, f.Unit, f.Form().Decimals(), f.Kind.String(), f.Rate, f.Help})
 		}
 	}
-	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.metrics/1", "metrics": list})
+	Answer(w, http.StatusOK, map[string]any{"schema": "ttmon.metrics/1", "metrics": list})
 }

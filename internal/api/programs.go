@@ -24,7 +24,7 @@ func (s *Server) programs(w http.ResponseWriter, r *http.Request) {
 	who := callerOf(r)
 	s.follow(w, r, s.opt.Programs != nil, func(wanted func(pid int) bool) lineSource {
 		f := s.opt.Programs(func(pid, uid int) bool {
-			return wanted(pid) && who.owns(uid) && !s.viewpoint(r).hides(model.Value(uid))
+			return wanted(pid) && who.owns(uid) && !s.Viewpoint(r).Hides(model.Value(uid))
 		})
 		return lineSource{f.Close, func(ctx context.Context, dst []byte) ([]byte, error) {
 			list, err := f.Next(ctx)
@@ -72,7 +72,7 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, watched bool, op
 		if text, err = f.next(r.Context(), text[:0]); err != nil {
 			return // the client has left, or nothing is watched any more
 		}
-		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout))
+		_ = out.SetWriteDeadline(time.Now().Add(WriteTimeout))
 		if _, err := w.Write(wire.Harmless(text)); err != nil || out.Flush() != nil {
 			return
 		}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// parseTime reads a moment of a query; the zero time if it was not given.
-func parseTime(v url.Values, name string) (t time.Time, err error) {
+// ParseTime reads a moment of a query; the zero time if it was not given.
+func ParseTime(v url.Values, name string) (t time.Time, err error) {
 	text := v.Get(name)
 	if text == "" {
 		return t, nil
@@ -18,27 +18,27 @@ func parseTime(v url.Values, name string) (t time.Time, err error) {
 	return t, nil
 }
 
-// parseMoment reads the moment whose snapshot is asked for. Browsers cut times to
+// ParseMoment reads the moment whose snapshot is asked for. Browsers cut times to
 // milliseconds, so a whole one stands for all of it: the time of an event finds the
 // snapshot that shows it.
-func parseMoment(v url.Values) (time.Time, error) {
-	t, err := parseTime(v, "at")
+func ParseMoment(v url.Values) (time.Time, error) {
+	t, err := ParseTime(v, "at")
 	if !t.IsZero() && t.Nanosecond()%int(time.Millisecond) == 0 {
 		t = t.Add(time.Millisecond - 1)
 	}
 	return t, err
 }
 
-// parsePeriod reads start and end of a query; where they were not given it is the
+// ParsePeriod reads start and end of a query; where they were not given it is the
 // last hour.
-func parsePeriod(v url.Values, now time.Time) (start, end time.Time, err error) {
-	if end, err = parseTime(v, "end"); err != nil {
+func ParsePeriod(v url.Values, now time.Time) (start, end time.Time, err error) {
+	if end, err = ParseTime(v, "end"); err != nil {
 		return start, end, err
 	}
 	if end.IsZero() {
 		end = now
 	}
-	if start, err = parseTime(v, "start"); err != nil {
+	if start, err = ParseTime(v, "start"); err != nil {
 		return start, end, err
 	}
 	if start.IsZero() {

@@ -51,7 +51,7 @@ type reporterUse struct {
 
 // processes lists who reports allocations.
 func (s *Server) processes(w http.ResponseWriter, r *http.Request) {
-	v := s.viewpoint(r)
+	v := s.Viewpoint(r)
 	answerList(w, map[string]any{"schema": "ttmon.processes/1"}, "processes", func(yield func(reporter) bool) {
 		for _, h := range s.opt.Ledger.Processes() {
 			if !yield(v.reporter(&h)) {
@@ -61,16 +61,16 @@ func (s *Server) processes(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-func (v viewpoint) reporter(h *ledger.Holding) reporter {
+func (v Viewpoint) reporter(h *ledger.Holding) reporter {
 	p := reporter{
 		PID: h.PID, Start: h.StartTicks, SentPID: h.SentPID, Since: h.Since.UTC(), Last: h.Last.UTC(),
 		Buffers: h.Buffers, Devices: []reporterUse{}, Counters: h.Counters,
 	}
-	hidden := v.hides(model.Value(h.UID))
+	hidden := v.Hides(model.Value(h.UID))
 	if !hidden {
 		p.Name = &h.Name
 	}
-	if !hidden || v.level < 2 {
+	if !hidden || v.Level < 2 {
 		p.UID = &h.UID
 	}
 	for i := range h.Devices {
@@ -117,12 +117,12 @@ type bufferQuery struct {
 func (s *Server) buffers(w http.ResponseWriter, r *http.Request) {
 	q, problem := parseBufferQuery(r)
 	if problem != "" {
-		fail(w, http.StatusBadRequest, "%s", problem)
+		Fail(w, http.StatusBadRequest, "%s", problem)
 		return
 	}
 	h, status, problem := s.findProcess(r)
 	if problem != "" {
-		fail(w, status, "%s", problem)
+		Fail(w, status, "%s", problem)
 		return
 	}
 	matching, bytes := 0, uint64(0)
@@ -136,7 +136,7 @@ func (s *Server) buffers(w http.ResponseWriter, r *http.Request) {
 	}
 	list, ok := s.opt.Ledger.Top(h.ProcessID, q.limit, q.byAge, keep)
 	if !ok {
-		fail(w, http.StatusNotFound, "process %d has just ended", h.PID)
+		Fail(w, http.StatusNotFound, "process %d has just ended", h.PID)
 		return
 	}
 	now, owns := time.Now(), callerOf(r).owns(h.UID)
@@ -242,7 +242,7 @@ type leak struct {
 
 // leaks lists what dead processes had not freed, newest first.
 func (s *Server) leaks(w http.ResponseWriter, r *http.Request) {
-	v, who := s.viewpoint(r), callerOf(r)
+	v, who := s.Viewpoint(r), callerOf(r)
 	list := []leak{}
 	for _, f := range s.opt.Ledger.Leaks() {
 		l := leak{
@@ -250,12 +250,12 @@ func (s *Server) leaks(w http.ResponseWriter, r *http.Request) {
 			Bytes: f.Total(), Pools: pools(f.Bytes), Devices: f.Devices,
 			Largest: viewBuffer(f.Largest, who.owns(f.UID), f.Died), Oldest: f.Oldest.UTC(),
 		}
-		if hidden := v.hides(model.Value(f.UID)); !hidden {
+		if hidden := v.Hides(model.Value(f.UID)); !hidden {
 			l.Name, l.UID = &f.Name, &f.UID
-		} else if v.level < 2 {
+		} else if v.Level < 2 {
 			l.UID = &f.UID
 		}
 		list = append(list, l)
 	}
-	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.leaks/1", "leaks": list})
+	Answer(w, http.StatusOK, map[string]any{"schema": "ttmon.leaks/1", "leaks": list})
 }

@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"bufio"
@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/api/past"
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/blocks/changes"
 	"github.com/ttmon/ttmon/internal/eventlog"
@@ -148,7 +150,7 @@ type oncePrograms struct{ once[launches.Message] }
 func (o *oncePrograms) Next(context.Context) ([]launches.Message, error) { return o.next() }
 
 // filledHost serves a host every text of which has a mark.
-func filledHost(t *testing.T, f *filled, hiding *int) (*Server, string) {
+func filledHost(t *testing.T, f *filled, hiding *int) (*api.Server, string, *model.Snapshot) {
 	t.Helper()
 	snap := of[model.Snapshot](f)
 	snap.Source, snap.Processes[0].State, snap.Devices[0].State = model.Daemon, model.Running, model.StateOK
@@ -162,12 +164,12 @@ func filledHost(t *testing.T, f *filled, hiding *int) (*Server, string) {
 	if err := log.Append(event); err != nil {
 		t.Fatal(err)
 	}
-	record := failed("f1", ownerUID)
+	record := api.FailedFor("f1", ownerUID)
 	f.fill(reflect.ValueOf(&record.Process).Elem(), "failure.Process", reflect.StructField{})
 	list := blocks.NewList(blocks.Geometry{Pool: model.DRAM, Banks: 8, Capacity: 1 << 30, Align: 64, Smallest: 64}, blocks.FromStart)
 	process := of[blocks.Process](f)
 	process.Allocators = []*blocks.Allocator{{Chips: []uint64{5}, Lists: []*blocks.List{list}}}
-	lines, stale, state, batch, dump := of[runs.ProcessLines](f), of[wire.Stale](f), of[changes.State](f), of[launches.Batch](f), of[Dump](f)
+	lines, stale, state, batch, dump := of[runs.ProcessLines](f), of[wire.Stale](f), of[changes.State](f), of[launches.Batch](f), of[api.Dump](f)
 	lines.Schema = runs.LinesSchema
 	reports := ledger.New(ledger.Options{})
 	for range 2 { // one that is there, and one that leaked
@@ -178,28 +180,31 @@ func filledHost(t *testing.T, f *filled, hiding *int) (*Server, string) {
 			reports.Wait()
 		}
 	}
-	health := of[Health](f)
+	health := of[api.Health](f)
 	library := &health.Uprobe.Libraries[0]
 	library.Path = "/" + library.Path + "/libtt_metal.so"
-	s, url := overTCP(t, func(o *Options) {
-		o.Ledger, o.Hiding = reports, func() Hiding { return Hiding{Level: *hiding, GID: -1} }
-		o.Stream = &Stream{Events: func() *backlog.Events { return &backlog.Events{Log: log} }, State: func() stream.State { return stream.State{} }}
+	feed := new(api.Feed)
+	s, url := overTCP(t, feed, func(o *api.Options) {
+		o.Ledger, o.Hiding = reports, func() api.Hiding { return api.Hiding{Level: *hiding, GID: -1} }
+		o.Stream = &api.Stream{Events: func() *backlog.Events { return &backlog.Events{Log: log} }, State: func() stream.State { return stream.State{} }}
 		o.Stale = func() ([]model.Leftover, bool) { return stale.Regions, true }
 		o.Topology = func(*model.Snapshot) *model.Topology { return &model.Topology{} }
-		o.Blocks = func(int) (BlocksOf, bool) { return BlocksOf{Process: &process, UID: ownerUID}, true }
+		o.Blocks = func(int) (api.BlocksOf, bool) { return api.BlocksOf{Process: &process, UID: ownerUID}, true }
 		o.Failures = filledFailures{record}
-		o.Lines = func(model.ProcessID, time.Time) (LinesOf, bool) { return LinesOf{lines, ownerUID}, true }
-		o.Changes = func(allow func(pid, uid int) bool) Changes {
+		o.Lines = func(model.ProcessID, time.Time) (api.LinesOf, bool) {
+			return api.LinesOf{ProcessLines: lines, UID: ownerUID}, true
+		}
+		o.Changes = func(allow func(pid, uid int) bool) api.Changes {
 			return &onceChanges{once[*changes.State]{allow, []*changes.State{&state}}}
 		}
-		o.Programs = func(allow func(pid, uid int) bool) Programs {
+		o.Programs = func(allow func(pid, uid int) bool) api.Programs {
 			return &oncePrograms{once[launches.Message]{allow, []launches.Message{{Batch: &batch}}}}
 		}
 		o.Dump = func(_ string, uid int, all bool) string { return fmt.Sprint(uid, all) }
-		o.Dumps = func() []Dump { return []Dump{dump} }
-		o.Health = func(_ context.Context, h *Health) { h.Uprobe = health.Uprobe }
-		o.Past = Memory{
-			Events: func() EventLog { return log },
+		o.Dumps = func() []api.Dump { return []api.Dump{dump} }
+		o.Health = func(_ context.Context, h *api.Health) { h.Uprobe = health.Uprobe }
+		past.Memory{
+			Events: func() past.EventLog { return log },
 			Past:   func(time.Time) (time.Time, []byte, error) { return snap.Time, wire.Append(nil, &snap), nil },
 			Span:   func() (time.Time, time.Time) { return snap.Time, snap.Time },
 			Runs: func(q runs.Query) (list []runs.Run, more bool, err error) {
@@ -210,29 +215,29 @@ func filledHost(t *testing.T, f *filled, hiding *int) (*Server, string) {
 			},
 			Alerts:  func() any { return nil },
 			Changed: func(context.Context, time.Time, time.Time) (*changed.Answer, error) { return &changed.Answer{}, nil },
-			Range: func(context.Context, string, time.Time, time.Time, time.Duration) ([]Series, error) {
+			Range: func(context.Context, string, time.Time, time.Time, time.Duration) ([]past.Series, error) {
 				return nil, nil
 			},
-		}.Calls()
+		}.Serve(o)
 	})
-	s.opt.Feed.Publish(&snap)
-	return s, url
+	feed.Publish(&snap)
+	return s, url, &snap
 }
 
 // read makes a call with a session. A call that does not end is read up to the first
 // snapshot.
-func (c call) read(t *testing.T, address, session string, snap *model.Snapshot) (status int, body string) {
+func read(t *testing.T, c *api.Call, address, session string, snap *model.Snapshot) (status int, body string) {
 	t.Helper()
 	query := map[string]string{
 		"/v1/facts": "?device=" + url.QueryEscape(snap.Devices[0].BusID), "/v1/past": "?at=" + snap.Time.Format(time.RFC3339), "/v1/range": "?metric=power.draw", "/v1/runs": "?id=r7",
 		"/v1/runs/compare": "?run=r7&with=r7", "/v1/lines": "?pid=7&start=7",
 	}
-	path := strings.NewReplacer("{pid}", strconv.Itoa(ownerPID), "{id}", "f1").Replace(c.path)
-	r, err := http.NewRequestWithContext(t.Context(), c.method, address+path+query[c.path], nil)
+	path := strings.NewReplacer("{pid}", strconv.Itoa(ownerPID), "{id}", "f1").Replace(c.Path)
+	r, err := http.NewRequestWithContext(t.Context(), c.Method, address+path+query[c.Path], nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set(SessionHeader, session)
+	r.Header.Set(api.SessionHeader, session)
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -241,8 +246,8 @@ func (c call) read(t *testing.T, address, session string, snap *model.Snapshot) 
 	var b []byte
 	for in := bufio.NewReader(answer.Body); ; {
 		line, err := in.ReadBytes('\n')
-		if b = append(b, line...); err != nil || strings.HasPrefix(c.kind, "text/event") && bytes.Contains(line, []byte(strings.TrimSuffix(snap.Host.Name, harmful))) ||
-			c.path == stream.Path && bytes.Contains(line, []byte(strings.TrimSuffix(snap.Host.Name, harmful))) {
+		if b = append(b, line...); err != nil || strings.HasPrefix(c.Kind, "text/event") && bytes.Contains(line, []byte(strings.TrimSuffix(snap.Host.Name, harmful))) ||
+			c.Path == stream.Path && bytes.Contains(line, []byte(strings.TrimSuffix(snap.Host.Name, harmful))) {
 			return answer.StatusCode, string(b)
 		}
 	}
@@ -253,16 +258,10 @@ func (c call) read(t *testing.T, address, session string, snap *model.Snapshot) 
 // this viewer may not. A new field without a decision fails as soon as it is sent.
 func TestEveryAnswerIsDecided(t *testing.T) {
 	f, hiding := new(filled), 0
-	s, address := filledHost(t, f, &hiding)
-	past := map[string]bool{}
-	for _, c := range (pastCalls{Server: s}).list() {
-		past[c.path] = true
-	}
-	snap := s.opt.Feed.Latest()
-	of := func(uid int) string {
-		who := caller{uid: uid, exists: true, remote: true}
-		secret, _ := put(&s.sessions.live, session{who, time.Now().Add(time.Minute)}, maxSessions, time.Now())
-		return secret
+	s, address, snap := filledHost(t, f, &hiding)
+	present := map[string]bool{}
+	for _, c := range s.PresentCalls() {
+		present[c.Path] = true
 	}
 	shown := func(body string) (list []int) {
 		for _, m := range markPattern.FindAllStringSubmatch(body, -1) {
@@ -278,43 +277,41 @@ func TestEveryAnswerIsDecided(t *testing.T) {
 		hiding        int
 		sees          []string
 	}{
-		{"the owner", of(ownerUID), 2, nil},
-		{"root", of(0), 2, nil},
-		{"another user", of(2000), 0, []string{"all", "user", "proc", "past"}},
+		{"the owner", s.SessionOf(ownerUID), 2, nil},
+		{"root", s.SessionOf(0), 2, nil},
+		{"another user", s.SessionOf(2000), 0, []string{"all", "user", "proc", "past"}},
 		{"over TCP", "", 0, []string{"all", "user", "proc"}},
-		{"another user, hidepid=2", of(2000), 2, []string{"all"}},
+		{"another user, hidepid=2", s.SessionOf(2000), 2, []string{"all"}},
 		{"over TCP, hidepid=1", "", 1, []string{"all", "user"}},
 	} {
 		t.Run(v.name, func(t *testing.T) {
-			s.mu.Lock()
-			hiding, s.hidingAt = v.hiding, time.Time{}
-			s.mu.Unlock()
-			for _, c := range s.calls {
-				if c.method != "GET" {
+			s.SetHiding(func() { hiding = v.hiding })
+			for _, c := range s.OfferedCalls() {
+				if c.Method != "GET" {
 					continue
 				}
-				status, body := c.read(t, address, v.session, snap)
+				status, body := read(t, &c, address, v.session, snap)
 				marks := shown(body)
 				if strings.ContainsAny(body, harmful) {
-					t.Errorf("%s does something to a terminal that it is printed on", c.path)
+					t.Errorf("%s does something to a terminal that it is printed on", c.Path)
 				}
 				if v.sees == nil {
-					whole[c.path] = marks
+					whole[c.Path] = marks
 					if status != http.StatusOK {
-						t.Errorf("%s: status %d, so this test cannot fail: %.300s", c.path, status, body)
+						t.Errorf("%s: status %d, so this test cannot fail: %.300s", c.Path, status, body)
 					}
 					continue
 				}
-				for _, n := range whole[c.path] {
+				for _, n := range whole[c.Path] {
 					word := f.fields[n].Tag.Get("see")
-					may := slices.Contains(v.sees, word) || word == "past" && !past[c.path] && slices.Contains(v.sees, "proc")
+					may := slices.Contains(v.sees, word) || word == "past" && present[c.Path] && slices.Contains(v.sees, "proc")
 					switch is := slices.Contains(marks, n); {
 					case is && (word == "" || word == "fields"):
-						t.Errorf("%s: who may see %s? It has no tag", c.path, f.names[n])
+						t.Errorf("%s: who may see %s? It has no tag", c.Path, f.names[n])
 					case is && !may:
-						t.Errorf("%s: %s (see:%q) is shown", c.path, f.names[n], word)
-					case !is && may && (c.path == "/v1/snapshot" || v.hiding == 0):
-						t.Errorf("%s: %s (see:%q) is not shown", c.path, f.names[n], word)
+						t.Errorf("%s: %s (see:%q) is shown", c.Path, f.names[n], word)
+					case !is && may && (c.Path == "/v1/snapshot" || v.hiding == 0):
+						t.Errorf("%s: %s (see:%q) is not shown", c.Path, f.names[n], word)
 					}
 				}
 			}
@@ -326,7 +323,7 @@ func TestEveryAnswerIsDecided(t *testing.T) {
 // for all.
 func TestHiddenFigures(t *testing.T) {
 	s := of[model.Snapshot](new(filled))
-	hidden := viewpoint{2, 2000, true}.filter(&s).Processes[0]
+	hidden := api.Viewpoint{Level: 2, UID: 2000, Own: true}.Filter(&s).Processes[0]
 	for v, i := reflect.ValueOf(hidden), 0; i < v.NumField(); i++ {
 		known := !v.Field(i).IsZero()
 		if r, ok := v.Field(i).Interface().(interface{ Known() bool }); ok {
@@ -335,50 +332,5 @@ func TestHiddenFigures(t *testing.T) {
 		if field := v.Type().Field(i); known != (field.Tag.Get("see") == "all") {
 			t.Errorf("%s (see:%q): known: %t", field.Name, field.Tag.Get("see"), known)
 		}
-	}
-}
-
-// TestSearchFindsWhatIsShown: a search for what a viewer may not see of a run does not
-// find the run.
-func TestSearchFindsWhatIsShown(t *testing.T) {
-	run := runs.Run{Who: runs.Who{UID: ownerUID, Name: "train", Command: "train --key=secret", Job: &runs.Job{Kind: runs.JobSlurm, Name: "secret"}}}
-	for name, c := range map[string]struct {
-		v             viewpoint
-		command, text bool
-	}{
-		"the owner":    {viewpoint{0, ownerUID, true}, true, true},
-		"another user": {viewpoint{0, 2000, true}, true, true}, // the command has it
-		"over TCP":     {viewpoint{0, -1, true}, false, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for q, want := range map[*runs.Query]bool{
-				{Command: run.Command}: c.command, {Text: "secret"}: c.text, {Text: "train"}: true,
-			} {
-				q.Show = c.v.ofRun
-				if got := q.Matches(&run); got != want {
-					t.Errorf("%q%q: found: %t", q.Command, q.Text, got)
-				}
-			}
-		})
-	}
-}
-
-// TestHealthHidesPaths: where the libraries of users lie is for root.
-func TestHealthHidesPaths(t *testing.T) {
-	const path = "/home/alice/secret/libtt_metal.so"
-	list := []WatchLibrary{{Path: path}}
-	s, url := overTCP(t, func(o *Options) {
-		o.Health = func(_ context.Context, h *Health) { h.Uprobe = &Watch{Libraries: list} }
-	})
-	root, _ := put(&s.sessions.live, session{caller{uid: 0, exists: true, remote: true}, time.Now().Add(time.Minute)}, maxSessions, time.Now())
-	of := func(session string) any {
-		_, tree := ask(t, "GET", url+"/v1/health", session, "")
-		return tree["uprobe"].(map[string]any)["libraries"].([]any)[0].(map[string]any)["path"]
-	}
-	if got := of(""); got != "libtt_metal.so" {
-		t.Errorf("a client without a name reads %v", got)
-	}
-	if got := of(root); got != path {
-		t.Errorf("root reads %v", got)
 	}
 }

@@ -46,8 +46,8 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	if s.opt.Health != nil {
 		s.opt.Health(r.Context(), &h)
 	}
-	if v := s.viewpoint(r); v.level > 0 {
-		hideUsers(h.Budgets, v.uid)
+	if v := s.Viewpoint(r); v.Level > 0 {
+		hideUsers(h.Budgets, v.UID)
 	}
 	if !callerOf(r).sees() {
 		hideLibraries(&h)
@@ -56,7 +56,7 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	if len(h.Problems) > 0 {
 		h.Status, status = "late", http.StatusServiceUnavailable
 	}
-	answer(w, status, h)
+	Answer(w, status, h)
 }
 
 // checkSnapshots sees whether snapshots are made.
@@ -121,7 +121,7 @@ func hideLibraries(h *Health) {
 // reload has the configuration read again.
 func (s *Server) reload(w http.ResponseWriter, r *http.Request) {
 	if !callerOf(r).sees() {
-		fail(w, http.StatusForbidden, "only root and the user that ttmond runs as may have the configuration read again")
+		Fail(w, http.StatusForbidden, "only root and the user that ttmond runs as may have the configuration read again")
 		return
 	}
 	if s.opt.Restart != nil {
@@ -130,10 +130,10 @@ func (s *Server) reload(w http.ResponseWriter, r *http.Request) {
 	}
 	said, err := s.opt.Reload()
 	if err != nil {
-		fail(w, http.StatusUnprocessableEntity, "the old configuration holds: %v", err)
+		Fail(w, http.StatusUnprocessableEntity, "the old configuration holds: %v", err)
 		return
 	}
-	answer(w, http.StatusOK, reloaded(said))
+	Answer(w, http.StatusOK, reloaded(said))
 }
 
 func reloaded(said []string) map[string]any {
@@ -148,7 +148,7 @@ func reloaded(said []string) map[string]any {
 func (s *Server) restart(w http.ResponseWriter, r *http.Request) {
 	said, begin, err := s.opt.Restart(r.Context())
 	if err != nil {
-		fail(w, http.StatusUnprocessableEntity, "nothing has changed: %v", err)
+		Fail(w, http.StatusUnprocessableEntity, "nothing has changed: %v", err)
 		return
 	}
 	text, _ := json.Marshal(reloaded(said))
@@ -182,14 +182,14 @@ func hijack(w http.ResponseWriter) (fd int, err error) {
 func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 	calls := []string{}
 	for i := range s.calls {
-		if c := &s.calls[i]; c.serve != nil || s.opt.Upstream() != nil {
-			calls = append(calls, c.path)
+		if c := &s.calls[i]; c.Serve != nil || s.opt.Upstream() != nil {
+			calls = append(calls, c.Path)
 		}
 	}
-	if s.opt.Past != nil && s.opt.Past.prometheus != nil {
+	if s.opt.Prometheus != nil {
 		calls = append(calls, "/prometheus/api/v1/query")
 	}
-	answer(w, http.StatusOK, map[string]any{
+	Answer(w, http.StatusOK, map[string]any{
 		"name": s.opt.Name, "version": s.opt.Version, "api": []string{"v1"},
 		"calls": append(calls, s.opt.Beside...), "recording": s.opt.Recording, "page": s.address(),
 	})
@@ -203,7 +203,7 @@ func (s *Server) dump(w http.ResponseWriter, r *http.Request) {
 		kind = "remaining"
 	case "remaining", "kernels":
 	default:
-		fail(w, http.StatusBadRequest, "kind: %q is neither remaining nor kernels", kind)
+		Fail(w, http.StatusBadRequest, "kind: %q is neither remaining nor kernels", kind)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -218,5 +218,5 @@ func (s *Server) dumps(w http.ResponseWriter, r *http.Request) {
 			list = append(list, d)
 		}
 	}
-	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.dumps/1", "dumps": list})
+	Answer(w, http.StatusOK, map[string]any{"schema": "ttmon.dumps/1", "dumps": list})
 }

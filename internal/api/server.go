@@ -72,8 +72,13 @@ type Options struct {
 	// Programs begins to send the programs that run on the chips of the processes
 	// that allow permits; uid is -1 where it is not known. nil: none are watched.
 	Programs func(allow func(pid, uid int) bool) Programs
-	// Past are the calls about what is remembered; nil: nothing is.
-	Past *Past
+	// More are calls that other packages have, about the past for instance: a program
+	// without them links nothing that only they need.
+	More []func(*Server) []Call
+	// At is the snapshot of another time; nil: none is kept.
+	At func(time.Time) (*model.Snapshot, error)
+	// Prometheus answers its API below /prometheus; nil: there is none.
+	Prometheus http.Handler
 	// Now is the current time; nil: the clock's. A recording has its own.
 	Now func() time.Time
 	// Key is a ticket that is good as often as it is given, for the user that
@@ -120,7 +125,7 @@ type Server struct {
 	log     *slog.Logger
 	started time.Time
 	budgets budgets
-	calls   []call
+	calls   []Call
 	// description is the calls in OpenAPI, made once: it costs milliseconds, and anybody
 	// may ask for it.
 	description func() []byte
@@ -230,11 +235,25 @@ func callerIn(ctx context.Context) caller {
 	return who
 }
 
+// Owns reports whether the caller of a request sees what belongs to a user.
+func (s *Server) Owns(r *http.Request, uid int) bool { return callerOf(r).owns(uid) }
+
+// Now is the current time, of the recording where one is served.
+func (s *Server) Now() time.Time { return s.opt.Now() }
+
+// Interval is the time between two snapshots; 0: it is not known.
+func (s *Server) Interval() time.Duration {
+	if s.opt.Interval == nil {
+		return 0
+	}
+	return s.opt.Interval()
+}
+
 // UserOf is the user whose request to a Server has a context; -1 where that is
 // not known.
 func UserOf(ctx context.Context) int { return callerIn(ctx).user() }
 
-func (s *Server) viewpoint(r *http.Request) viewpoint {
+func (s *Server) Viewpoint(r *http.Request) Viewpoint {
 	who := callerOf(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,12 +268,12 @@ func (s *Server) viewpoint(r *http.Request) viewpoint {
 const hidingAge = 2 * time.Second
 
 // offeredCalls are those that are answered here, by this process or the one it follows.
-func (s *Server) offeredCalls() []call {
+func (s *Server) offeredCalls() []Call {
 	list := s.presentCalls()
-	if s.opt.Past != nil {
-		list = append(list, s.opt.Past.calls(s)...)
+	for _, calls := range s.opt.More {
+		list = append(list, calls(s)...)
 	}
-	return slices.DeleteFunc(list, func(c call) bool { return c.serve == nil && !(c.live && s.opt.Upstream != nil) })
+	return slices.DeleteFunc(list, func(c Call) bool { return c.Serve == nil && !(c.Live && s.opt.Upstream != nil) })
 }
 
 // handler has the calls answered; those that only ttmond can answer, by the ttmond that
@@ -262,18 +281,18 @@ func (s *Server) offeredCalls() []call {
 func (s *Server) handler() http.Handler {
 	own := new(http.ServeMux)
 	own.HandleFunc("/", s.unknown)
-	if s.opt.Past != nil && s.opt.Past.prometheus != nil {
-		own.Handle("/prometheus/", s.limited(http.StripPrefix("/prometheus", s.opt.Past.prometheus)))
+	if s.opt.Prometheus != nil {
+		own.Handle("/prometheus/", s.limited(http.StripPrefix("/prometheus", s.opt.Prometheus)))
 	}
 	for i := range s.calls {
 		c := &s.calls[i]
-		if c.serve == nil {
+		if c.Serve == nil {
 			continue
 		}
-		query := s.limited(c.serve)
+		query := s.limited(c.Serve)
 		own.HandleFunc(c.route(), func(w http.ResponseWriter, r *http.Request) {
-			if c.cheap || c.follows && r.URL.Query().Get("follow") != "" {
-				c.serve(&timed{ResponseWriter: w, limit: writeTimeout}, r)
+			if c.Cheap || c.Follows && r.URL.Query().Get("follow") != "" {
+				c.Serve(&timed{ResponseWriter: w, limit: WriteTimeout}, r)
 				return
 			}
 			query.ServeHTTP(w, r)
@@ -286,21 +305,21 @@ func (s *Server) handler() http.Handler {
 func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method != "GET" && r.Method != "HEAD":
-		fail(w, http.StatusMethodNotAllowed, "%s takes no %s; see /v1/version", r.URL.Path, r.Method)
+		Fail(w, http.StatusMethodNotAllowed, "%s takes no %s; see /v1/version", r.URL.Path, r.Method)
 	case s.opt.Elsewhere != "":
-		fail(w, http.StatusGone, "there is no %s here: %s", r.URL.Path, s.opt.Elsewhere)
+		Fail(w, http.StatusGone, "there is no %s here: %s", r.URL.Path, s.opt.Elsewhere)
 	default:
-		fail(w, http.StatusNotFound, "there is no %s; see /v1/version", r.URL.Path)
+		Fail(w, http.StatusNotFound, "there is no %s; see /v1/version", r.URL.Path)
 	}
 }
 
-// fail answers with an error.
-func fail(w http.ResponseWriter, status int, format string, args ...any) {
-	answer(w, status, map[string]string{"error": fmt.Sprintf(format, args...)})
+// Fail answers with an error.
+func Fail(w http.ResponseWriter, status int, format string, args ...any) {
+	Answer(w, status, map[string]string{"error": fmt.Sprintf(format, args...)})
 }
 
-// answer writes a JSON document.
-func answer(w http.ResponseWriter, status int, v any) {
+// Answer writes a JSON document.
+func Answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)

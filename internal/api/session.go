@@ -71,7 +71,7 @@ func put(m *map[string]session, s session, most int, now time.Time) (secret stri
 func (s *Server) ticket(w http.ResponseWriter, r *http.Request) {
 	who := callerOf(r)
 	if !who.exists || who.remote {
-		fail(w, http.StatusForbidden, "a ticket is given to users of this host: ttmon web")
+		Fail(w, http.StatusForbidden, "a ticket is given to users of this host: ttmon web")
 		return
 	}
 	now := time.Now()
@@ -79,10 +79,10 @@ func (s *Server) ticket(w http.ResponseWriter, r *http.Request) {
 	secret, ok := put(&s.sessions.tickets, session{who, now.Add(ticketLife)}, maxTickets, now)
 	s.sessions.mu.Unlock()
 	if !ok {
-		fail(w, http.StatusTooManyRequests, "you have %d unused tickets; they expire within %v", maxTickets, ticketLife)
+		Fail(w, http.StatusTooManyRequests, "you have %d unused tickets; they expire within %v", maxTickets, ticketLife)
 		return
 	}
-	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.ticket/1", "ticket": secret, "address": s.address(), "expires_s": ticketLife.Seconds()})
+	Answer(w, http.StatusOK, map[string]any{"schema": "ttmon.ticket/1", "ticket": secret, "address": s.address(), "expires_s": ticketLife.Seconds()})
 }
 
 // address is where the page is served; empty: nowhere, or by another program.
@@ -98,7 +98,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	var given struct{ Ticket string }
 	err := json.NewDecoder(io.LimitReader(r.Body, maxSessionInput)).Decode(&given)
 	if err != nil {
-		fail(w, http.StatusBadRequest, `a session takes {"ticket": "…"}`)
+		Fail(w, http.StatusBadRequest, `a session takes {"ticket": "…"}`)
 		return
 	}
 	if refusedInClear(w, r) {
@@ -122,13 +122,13 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	s.sessions.mu.Unlock()
 	switch {
 	case !ok:
-		fail(w, http.StatusForbidden, "this ticket is unknown, was used before, or has expired (it is valid for %v): ttmon web prints another", ticketLife)
+		Fail(w, http.StatusForbidden, "this ticket is unknown, was used before, or has expired (it is valid for %v): ttmon web prints another", ticketLife)
 		return
 	case !room:
-		fail(w, http.StatusTooManyRequests, "too many sessions: a user has up to %d, all together %d; sign out of one, or wait until one ends (after %v)", maxSessions, maxAllSessions-rootsSessions, sessionLife)
+		Fail(w, http.StatusTooManyRequests, "too many sessions: a user has up to %d, all together %d; sign out of one, or wait until one ends (after %v)", maxSessions, maxAllSessions-rootsSessions, sessionLife)
 		return
 	}
-	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.session/1", "session": secret})
+	Answer(w, http.StatusOK, map[string]any{"schema": "ttmon.session/1", "session": secret})
 }
 
 // endSession ends the session that the call is made with.
@@ -136,7 +136,7 @@ func (s *Server) endSession(w http.ResponseWriter, r *http.Request) {
 	s.sessions.mu.Lock()
 	delete(s.sessions.live, r.Header.Get(SessionHeader))
 	s.sessions.mu.Unlock()
-	answer(w, http.StatusOK, map[string]any{"schema": "ttmon.session/1", "session": nil})
+	Answer(w, http.StatusOK, map[string]any{"schema": "ttmon.session/1", "session": nil})
 }
 
 // refusedInClear refuses a ticket or session that crossed a network unencrypted.
@@ -144,7 +144,7 @@ func refusedInClear(w http.ResponseWriter, r *http.Request) bool {
 	at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	inClear := r.TLS == nil && ok && !at.IP.IsLoopback()
 	if inClear {
-		fail(w, http.StatusForbidden, "a session would cross the network in the clear: serve the page with TLS (listen.web_config)")
+		Fail(w, http.StatusForbidden, "a session would cross the network in the clear: serve the page with TLS (listen.web_config)")
 	}
 	return inClear
 }
@@ -161,8 +161,8 @@ func (s *sessions) known(secret string) caller {
 
 // me answers who the viewer is, and what it may see.
 func (s *Server) me(w http.ResponseWriter, r *http.Request) {
-	who, v := callerOf(r), s.viewpoint(r)
-	out := map[string]any{"schema": "ttmon.me/1", "uid": nil, "user": nil, "sees": "all", "hiding": v.level}
+	who, v := callerOf(r), s.Viewpoint(r)
+	out := map[string]any{"schema": "ttmon.me/1", "uid": nil, "user": nil, "sees": "all", "hiding": v.Level}
 	if who.exists {
 		out["uid"], out["user"] = who.uid, strconv.Itoa(who.uid)
 		if u, err := user.LookupId(strconv.Itoa(who.uid)); err == nil {
@@ -172,7 +172,7 @@ func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case who.sees():
 		out["text"] = "You see what root sees."
-	case v.level > 0:
+	case v.Level > 0:
 		out["sees"] = "hidden"
 		out["text"] = "This host hides other users' processes: their memory is in the sums, their names are not shown."
 	case who.exists:
@@ -182,7 +182,7 @@ func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 		out["sees"] = "public"
 		out["text"] = "You see what any user of this host sees. For the blocks of your own processes open the address that ttmon web prints."
 	}
-	answer(w, http.StatusOK, out)
+	Answer(w, http.StatusOK, out)
 }
 
 // Handler answers calls of the API that come over TCP. There only a session
@@ -191,7 +191,7 @@ func (s *Server) Handler() http.Handler {
 	h := s.handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == "POST" && r.URL.Path == "/v1/reload" {
-			fail(w, http.StatusForbidden, "nothing can be changed over TCP: use the socket")
+			Fail(w, http.StatusForbidden, "nothing can be changed over TCP: use the socket")
 			return
 		}
 		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, s.holder(r))))
@@ -216,7 +216,7 @@ func (s *Server) onBehalf(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, given := r.Header[SessionHeader]; given {
 			if r.Method == "POST" && r.URL.Path == "/v1/reload" {
-				fail(w, http.StatusForbidden, "nothing can be changed with a session: use the socket")
+				Fail(w, http.StatusForbidden, "nothing can be changed with a session: use the socket")
 				return
 			}
 			r = r.WithContext(context.WithValue(r.Context(), callerKey{}, s.holder(r)))

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -320,5 +321,25 @@ func TestAnswersAreHarmless(t *testing.T) {
 	var tree struct{ Dumps []Dump }
 	if err := json.Unmarshal(b, &tree); err != nil || len(tree.Dumps) != 1 || tree.Dumps[0].Text != name {
 		t.Errorf("%+v, %v", tree, err)
+	}
+}
+
+// TestHealthHidesPaths: where the libraries of users lie is for root.
+func TestHealthHidesPaths(t *testing.T) {
+	const path = "/home/alice/secret/libtt_metal.so"
+	list := []WatchLibrary{{Path: path}}
+	s, url := overTCP(t, func(o *Options) {
+		o.Health = func(_ context.Context, h *Health) { h.Uprobe = &Watch{Libraries: list} }
+	})
+	root, _ := put(&s.sessions.live, session{caller{uid: 0, exists: true, remote: true}, time.Now().Add(time.Minute)}, maxSessions, time.Now())
+	of := func(session string) any {
+		_, tree := ask(t, "GET", url+"/v1/health", session, "")
+		return tree["uprobe"].(map[string]any)["libraries"].([]any)[0].(map[string]any)["path"]
+	}
+	if got := of(""); got != "libtt_metal.so" {
+		t.Errorf("a client without a name reads %v", got)
+	}
+	if got := of(root); got != path {
+		t.Errorf("root reads %v", got)
 	}
 }

@@ -11,10 +11,10 @@ import (
 // stale lists what dead processes left in accounting regions, for those who
 // may not read the regions themselves.
 func (s *Server) stale(w http.ResponseWriter, r *http.Request) {
-	v := s.viewpoint(r)
+	v := s.Viewpoint(r)
 	list, ok := s.opt.Stale()
 	if !ok {
-		fail(w, http.StatusServiceUnavailable, "the accounting regions cannot be read yet")
+		Fail(w, http.StatusServiceUnavailable, "the accounting regions cannot be read yet")
 		return
 	}
 	out := wire.Stale{Time: time.Now().UTC()}
@@ -31,8 +31,8 @@ func (s *Server) stale(w http.ResponseWriter, r *http.Request) {
 
 // leftover is a region as the viewer may see it: how many bytes, and not whose
 // where processes are hidden.
-func (v viewpoint) leftover(l model.Leftover) model.Leftover {
-	if !v.hides(model.Value(l.Owner)) {
+func (v Viewpoint) leftover(l model.Leftover) model.Leftover {
+	if !v.Hides(model.Value(l.Owner)) {
 		return l
 	}
 	l.StaleSlots, l.Unseen = nameless(l.StaleSlots), nameless(l.Unseen)

@@ -27,7 +27,7 @@ const maxStreamEvents = 500
 type follower struct {
 	s        *Server
 	w        http.ResponseWriter
-	view     func() viewpoint // as of now
+	view     func() Viewpoint // as of now
 	log      *backlog.Events
 	after    uint64 // the last event that was sent
 	events   bool
@@ -43,17 +43,17 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	var err error
 	if text := v.Get(stream.ParamAfter); text != "" {
 		if after, err = strconv.ParseUint(text, 10, 63); err != nil {
-			fail(w, http.StatusBadRequest, "after: %q is not the number of an event", text)
+			Fail(w, http.StatusBadRequest, "after: %q is not the number of an event", text)
 			return
 		}
 	}
 	if only != "" && only != stream.OnlyEvents && only != stream.OnlySnapshots {
-		fail(w, http.StatusBadRequest, "only: %q is neither events nor snapshots", only)
+		Fail(w, http.StatusBadRequest, "only: %q is neither events nor snapshots", only)
 		return
 	}
 	log := s.awaitBacklog(r.Context())
 	if log == nil {
-		fail(w, http.StatusServiceUnavailable, "the event backlog is being opened; try again")
+		Fail(w, http.StatusServiceUnavailable, "the event backlog is being opened; try again")
 		return
 	}
 	if v.Get(stream.ParamLog) != log.Name || after > log.Last() {
@@ -67,7 +67,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ttmon-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	f := &follower{
-		s: s, w: w, view: func() viewpoint { return s.viewpoint(r) }, log: log, after: after,
+		s: s, w: w, view: func() Viewpoint { return s.Viewpoint(r) }, log: log, after: after,
 		events: only != stream.OnlySnapshots, snapshot: only != stream.OnlyEvents,
 	}
 	f.run(r.Context())
@@ -148,11 +148,11 @@ func (f *follower) sendEvents() bool {
 }
 
 // visibleTo reports whether a viewer may see an event.
-func visibleTo(e *model.Event, v viewpoint) bool { return v.level == 0 || !e.Process }
+func visibleTo(e *model.Event, v Viewpoint) bool { return v.Level == 0 || !e.Process }
 
 func (f *follower) send(parts ...[]byte) bool {
 	out := http.NewResponseController(f.w)
-	_ = out.SetWriteDeadline(time.Now().Add(writeTimeout))
+	_ = out.SetWriteDeadline(time.Now().Add(WriteTimeout))
 	for _, b := range parts {
 		if _, err := f.w.Write(b); err != nil {
 			return false
@@ -164,7 +164,7 @@ func (f *follower) send(parts ...[]byte) bool {
 // frames are the frames of the state and of the snapshot: all up to its body, and
 // the body, which a newline ends. A body is not copied for its frame: that would be a
 // quarter of what ttmond allocates.
-func (t *tick) frames(v viewpoint, state func() stream.State) (head, body []byte) {
+func (t *tick) frames(v Viewpoint, state func() stream.State) (head, body []byte) {
 	body = t.encode(v)
 	head = stream.AppendJSON(nil, stream.KindState, state())
 	return stream.AppendHead(head, stream.KindSnapshot, len(body)), body

@@ -36,17 +36,17 @@ func (t *topologies) get(find func(*model.Snapshot) *model.Topology, s *model.Sn
 func (s *Server) links(w http.ResponseWriter, _ *http.Request) {
 	snap := s.opt.Feed.Latest()
 	if snap == nil {
-		fail(w, http.StatusServiceUnavailable, "there is no snapshot yet; try again")
+		Fail(w, http.StatusServiceUnavailable, "there is no snapshot yet; try again")
 		return
 	}
-	answer(w, http.StatusOK, pagejson.LinkTable(snap, s.topologies.get(s.opt.Topology, snap)))
+	Answer(w, http.StatusOK, pagejson.LinkTable(snap, s.topologies.get(s.opt.Topology, snap)))
 }
 
 // topology answers with how the devices hang together.
 func (s *Server) topology(w http.ResponseWriter, _ *http.Request) {
 	snap := s.opt.Feed.Latest()
 	if snap == nil {
-		fail(w, http.StatusServiceUnavailable, "there is no snapshot yet; try again")
+		Fail(w, http.StatusServiceUnavailable, "there is no snapshot yet; try again")
 		return
 	}
 	top := s.topologies.get(s.opt.Topology, snap)

@@ -1,4 +1,4 @@
-package api
+package api_test
 
 import (
 	"encoding"
@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/api/past"
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/pagejson"
@@ -17,48 +19,63 @@ import (
 
 // pageTypes are the answers that the page reads, by the names that it calls them. Types
 // that they are made of follow them; those are called as in Go.
-var pageTypes = []struct {
+type pageType struct {
 	of   any
 	name string
-}{
-	{pagejson.Snapshot{}, "Said"},
-	{pagejson.Device{}, "SaidDevice"},
-	{pagejson.Chip{}, "SaidChip"},
-	{pagejson.Process{}, "SaidProcess"},
-	{pagejson.Use{}, "SaidUse"},
-	{pagejson.Column{}, "Column"},
-	{pagejson.Facts{}, "Facts"},
-	{pagejson.Mesh{}, "Mesh"},
-	{pagejson.Link{}, "MeshLink"},
-	{pagejson.End{}, "MeshEnd"},
-	{sheet.Value{}, "Fact"},
-	{sheet.Pair{}, "Pair"},
-	{sheet.Note{}, "Note"},
-	{sheet.Column{}, "SheetColumn"},
-	{sheet.Row{}, "SheetRow"},
-	{sheet.Table{}, "SheetTable"},
-	{sheet.Map{}, "SheetMap"},
-	{sheet.Part{}, "SheetPart"},
-	{sheet.Sheet{}, "Sheet"},
-	{why.Page{}, "Failure"},
-	{rangeAnswer{}, "RangeAnswer"},
-	{rangeSeries{}, "RangeSeries"},
-	{model.Event{}, "Event"},
-	{chartable{}, "Metric"},
-	{meAnswer{}, "Me"},
-	{mapAnswer{}, "MapAnswer"},
-	{mapPool{}, "MapPool"},
-	{mapSite{}, "Site"},
+}
+
+// pageTypes lists them. answers are the types of the answers to calls, by path.
+func pageTypes(answers map[string]any) []pageType {
+	return []pageType{
+		{pagejson.Snapshot{}, "Said"},
+		{pagejson.Device{}, "SaidDevice"},
+		{pagejson.Chip{}, "SaidChip"},
+		{pagejson.Process{}, "SaidProcess"},
+		{pagejson.Use{}, "SaidUse"},
+		{pagejson.Column{}, "Column"},
+		{pagejson.Facts{}, "Facts"},
+		{pagejson.Mesh{}, "Mesh"},
+		{pagejson.Link{}, "MeshLink"},
+		{pagejson.End{}, "MeshEnd"},
+		{sheet.Value{}, "Fact"},
+		{sheet.Pair{}, "Pair"},
+		{sheet.Note{}, "Note"},
+		{sheet.Column{}, "SheetColumn"},
+		{sheet.Row{}, "SheetRow"},
+		{sheet.Table{}, "SheetTable"},
+		{sheet.Map{}, "SheetMap"},
+		{sheet.Part{}, "SheetPart"},
+		{sheet.Sheet{}, "Sheet"},
+		{why.Page{}, "Failure"},
+		{answers["/v1/range"], "RangeAnswer"},
+		{model.Event{}, "Event"},
+		{itemOf(answers["/v1/metrics"], "Metrics"), "Metric"},
+		{answers["/v1/me"], "Me"},
+		{answers["/v1/processes/{pid}/map"], "MapAnswer"},
+		{itemOf(answers["/v1/processes/{pid}/map"], "Sites"), "Site"},
+	}
+}
+
+// itemOf is an item of a list in an answer.
+func itemOf(answer any, list string) any {
+	f, _ := reflect.TypeOf(answer).FieldByName(list)
+	return reflect.Zero(f.Type.Elem()).Interface()
 }
 
 // web/src/answers.ts is made from the types that are sent, so that the page cannot
 // expect anything else.
 func TestPageTypes(t *testing.T) {
 	w := typeWriter{names: map[reflect.Type]string{}}
-	for _, p := range pageTypes {
+	answers := map[string]any{}
+	s := api.New(api.Options{})
+	for _, c := range append(s.PresentCalls(), past.Memory{}.Calls(s)...) {
+		answers[c.Path] = c.Answer
+	}
+	types := pageTypes(answers)
+	for _, p := range types {
 		w.names[reflect.TypeOf(p.of)] = p.name
 	}
-	for _, p := range pageTypes {
+	for _, p := range types {
 		w.declare(reflect.TypeOf(p.of))
 	}
 	head := "// What the API answers, as far as the page reads it. Made from the Go types that are\n" +

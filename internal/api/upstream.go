@@ -42,12 +42,12 @@ func (s *Server) handedOn(h http.Handler) http.Handler {
 		s.opt.Upstream().ServeHTTP(w, r)
 	})
 	for i := range s.calls {
-		if c := &s.calls[i]; c.live {
+		if c := &s.calls[i]; c.Live {
 			theirs.Handle(c.route(), forward)
 		}
 	}
 	theirs.HandleFunc("POST /v1/ticket", func(w http.ResponseWriter, _ *http.Request) {
-		fail(w, http.StatusForbidden, "tickets are made by ttmond, for the user who asks on its socket: ttmon web")
+		Fail(w, http.StatusForbidden, "tickets are made by ttmond, for the user who asks on its socket: ttmon web")
 	})
 	theirs.Handle("/", h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

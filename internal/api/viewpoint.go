@@ -56,12 +56,12 @@ func hidingLevel(word string) int {
 	return n
 }
 
-// viewpoint is what decides what a caller may see.
-type viewpoint struct {
-	level int // of hiding that applies to the caller
-	uid   int // whose own processes it sees in full; -1: no user's, 0 where it sees everything
+// Viewpoint is what decides what a caller may see.
+type Viewpoint struct {
+	Level int // of hiding that applies to the caller
+	UID   int // whose own processes it sees in full; -1: no user's, 0 where it sees everything
 	// own: what was read by root's rights is shown of the caller's own processes only.
-	own bool
+	Own bool
 }
 
 // caller is the user behind a request.
@@ -96,7 +96,7 @@ func (c caller) user() int {
 // owns reports whether the caller sees what belongs to a user.
 func (c caller) owns(uid int) bool { return c.sees() || c.exists && c.uid == uid }
 
-func (h Hiding) viewpoint(c caller) viewpoint {
+func (h Hiding) viewpoint(c caller) Viewpoint {
 	if c.decided {
 		h = Hiding{Level: c.level, GID: -1}
 	}
@@ -104,35 +104,35 @@ func (h Hiding) viewpoint(c caller) viewpoint {
 		h.Level = 0
 	}
 	if h.Level == 0 && c.sees() {
-		return viewpoint{}
+		return Viewpoint{}
 	}
-	return viewpoint{level: h.Level, uid: c.user(), own: !c.sees()}
+	return Viewpoint{Level: h.Level, UID: c.user(), Own: !c.sees()}
 }
 
-// withholds reports whether what was read by root's rights of a process of a user
+// Withholds reports whether what was read by root's rights of a process of a user
 // is not for the viewer.
-func (v viewpoint) withholds(uid model.Reading[int]) bool {
+func (v Viewpoint) Withholds(uid model.Reading[int]) bool {
 	owner, known := uid.Get()
-	return v.own && (!known || owner != v.uid)
+	return v.Own && (!known || owner != v.UID)
 }
 
-// anonymous reports whether the viewer is no known user of the host.
-func (v viewpoint) anonymous() bool { return v.own && v.uid == -1 }
+// Anonymous reports whether the viewer is no known user of the host.
+func (v Viewpoint) Anonymous() bool { return v.Own && v.UID == -1 }
 
 // on is the viewpoint without a user who has no process in a snapshot, and so sees
 // what any other sees: the snapshot is encoded once for all of them.
-func (v viewpoint) on(s *model.Snapshot) viewpoint {
-	if v.own && !slices.ContainsFunc(s.Processes, func(p model.Process) bool { return !v.withholds(p.UID) }) {
-		v.uid = -1
+func (v Viewpoint) on(s *model.Snapshot) Viewpoint {
+	if v.Own && !slices.ContainsFunc(s.Processes, func(p model.Process) bool { return !v.Withholds(p.UID) }) {
+		v.UID = -1
 	}
 	return v
 }
 
-// ofPast is filter for a snapshot that is not the present one: without the
+// OfPast is filter for a snapshot that is not the present one: without the
 // arguments of programs that may have ended long ago, if the viewer is no user.
-func (v viewpoint) ofPast(s *model.Snapshot) *model.Snapshot {
+func (v Viewpoint) OfPast(s *model.Snapshot) *model.Snapshot {
 	s = v.filter(s)
-	if v.anonymous() { // filter has made a copy
+	if v.Anonymous() { // filter has made a copy
 		for i := range s.Processes {
 			s.Processes[i].Cmdline = model.Missing[string](model.Denied, unnamedWhy)
 		}
@@ -142,32 +142,32 @@ func (v viewpoint) ofPast(s *model.Snapshot) *model.Snapshot {
 
 const unnamedWhy = "command lines of the past are for users of the host: sign in with ttmon web"
 
-// hides reports whether a process of a user is hidden from the viewer.
-func (v viewpoint) hides(uid model.Reading[int]) bool {
+// Hides reports whether a process of a user is hidden from the viewer.
+func (v Viewpoint) Hides(uid model.Reading[int]) bool {
 	owner, known := uid.Get()
-	return v.level > 0 && (!known || owner != v.uid)
+	return v.Level > 0 && (!known || owner != v.UID)
 }
 
 const hiddenWhy = "this host hides other users' processes (hidepid)"
 
 // filter returns the snapshot as the viewer may see it; s itself if that is
 // everything.
-func (v viewpoint) filter(s *model.Snapshot) *model.Snapshot {
-	if v == (viewpoint{}) {
+func (v Viewpoint) filter(s *model.Snapshot) *model.Snapshot {
+	if v == (Viewpoint{}) {
 		return s
 	}
 	t := *s
 	t.Processes = slices.Clone(s.Processes)
 	for i := range t.Processes {
 		p := &t.Processes[i]
-		if v.withholds(p.UID) {
+		if v.Withholds(p.UID) {
 			p.Reach.JobName, p.Reach.SSH, p.Reach.Dir = "", "", ""
 		}
-		if v.hides(p.UID) {
+		if v.Hides(p.UID) {
 			v.conceal(p)
 		}
 	}
-	if v.level == 0 {
+	if v.Level == 0 {
 		return &t
 	}
 	t.Devices = slices.Clone(s.Devices)
@@ -186,7 +186,7 @@ func (v viewpoint) filter(s *model.Snapshot) *model.Snapshot {
 	return &t
 }
 
-func (v viewpoint) chips(list []model.Chip) []model.Chip {
+func (v Viewpoint) chips(list []model.Chip) []model.Chip {
 	list = slices.Clone(list)
 	for i := range list {
 		list[i].Memory.Doubts = v.doubts(list[i].Memory.Doubts)
@@ -196,19 +196,19 @@ func (v viewpoint) chips(list []model.Chip) []model.Chip {
 
 // doubts are doubts without what /proc hides of the processes in them: their
 // names and what they run and, with hidepid=2, whose they are.
-func (v viewpoint) doubts(list []model.Doubt) []model.Doubt {
+func (v Viewpoint) doubts(list []model.Doubt) []model.Doubt {
 	list = slices.Clone(list)
 	for i := range list {
 		d := &list[i]
 		d.Name, d.Release = "", ""
-		if v.level >= 2 && d.Kind == model.ProcessDenied {
+		if v.Level >= 2 && d.Kind == model.ProcessDenied {
 			d.UID = -1
 		}
 	}
 	return list
 }
 
-func (v viewpoint) conceal(p *model.Process) {
+func (v Viewpoint) conceal(p *model.Process) {
 	p.Name = model.Missing[string](model.Denied, hiddenWhy)
 	p.Cmdline = model.Missing[string](model.Denied, hiddenWhy)
 	p.CPU = model.Missing[float64](model.Denied, hiddenWhy)
@@ -225,7 +225,7 @@ func (v viewpoint) conceal(p *model.Process) {
 	for i := range p.Devices {
 		p.Devices[i].Doubts = v.doubts(p.Devices[i].Doubts)
 	}
-	if v.level >= 2 {
+	if v.Level >= 2 {
 		p.UID = model.Missing[int](model.Denied, hiddenWhy)
 		p.User = model.Missing[string](model.Denied, hiddenWhy)
 	}

@@ -57,14 +57,14 @@ func TestViewpoint(t *testing.T) {
 	for name, c := range map[string]struct {
 		h    Hiding
 		c    caller
-		want viewpoint
+		want Viewpoint
 	}{
-		"nothing hidden": {Hiding{0, -1}, alice, viewpoint{0, 1000, true}},
-		"hidden":         {Hiding{2, -1}, alice, viewpoint{2, 1000, true}},
-		"root":           {Hiding{2, -1}, root, viewpoint{}},
-		"in the group":   {Hiding{2, 27}, alice, viewpoint{0, 1000, true}},
-		"not in it":      {Hiding{1, 28}, alice, viewpoint{1, 1000, true}},
-		"user unknown":   {Hiding{1, 0}, caller{}, viewpoint{1, -1, true}},
+		"nothing hidden": {Hiding{0, -1}, alice, Viewpoint{0, 1000, true}},
+		"hidden":         {Hiding{2, -1}, alice, Viewpoint{2, 1000, true}},
+		"root":           {Hiding{2, -1}, root, Viewpoint{}},
+		"in the group":   {Hiding{2, 27}, alice, Viewpoint{0, 1000, true}},
+		"not in it":      {Hiding{1, 28}, alice, Viewpoint{1, 1000, true}},
+		"user unknown":   {Hiding{1, 0}, caller{}, Viewpoint{1, -1, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := c.h.viewpoint(c.c); got != c.want {
@@ -86,7 +86,7 @@ func TestFilter(t *testing.T) {
 	s.StaleSlots = []model.StaleSlot{{Name: "x"}}
 	before := wire.Append(nil, s)
 
-	got := viewpoint{1, 1000, true}.filter(s)
+	got := Viewpoint{1, 1000, true}.filter(s)
 	p := got.Processes[0]
 	if p.Cmdline.Status != model.Denied || p.Name.Known() || p.SlurmJob != "" || p.UID.V != 0 || !p.UID.Known() || got.StaleSlots[0].Name != "" {
 		t.Errorf("root's process for another user: %+v", p)
@@ -97,16 +97,16 @@ func TestFilter(t *testing.T) {
 	if out := wire.Append(nil, got); bytes.Contains(out, []byte("secret")) || p.Condition != "" {
 		t.Errorf("what /proc hides is in %s", out)
 	}
-	if out := wire.Append(nil, viewpoint{2, 1000, true}.filter(s)); bytes.Contains(out, []byte("4711,")) || bytes.Contains(out, []byte("uid 4711")) {
+	if out := wire.Append(nil, Viewpoint{2, 1000, true}.filter(s)); bytes.Contains(out, []byte("4711,")) || bytes.Contains(out, []byte("uid 4711")) {
 		t.Errorf("hidepid=2: whose a process is, is in %s", out)
 	}
 	if diff := cmp.Diff(s.Processes[1], got.Processes[1]); diff != "" {
 		t.Errorf("the user's own process (-want +got):\n%s", diff)
 	}
-	if p := (viewpoint{2, 1000, true}).filter(s).Processes[0]; p.UID.Known() || p.User.Known() {
+	if p := (Viewpoint{2, 1000, true}).filter(s).Processes[0]; p.UID.Known() || p.User.Known() {
 		t.Errorf("hidepid=2: %+v", p)
 	}
-	if (viewpoint{}).filter(s) != s {
+	if (Viewpoint{}).filter(s) != s {
 		t.Error("who sees everything gets a copy")
 	}
 	if !slices.Equal(before, wire.Append(nil, s)) {

@@ -13,11 +13,11 @@ import (
 func (s *Server) snapshot(w http.ResponseWriter, r *http.Request) {
 	every, given, err := interval(r)
 	if err != nil {
-		fail(w, http.StatusBadRequest, "%v", err)
+		Fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
 	if s.opt.Feed.current().snap == nil && !s.awaitFirst(r.Context()) {
-		fail(w, http.StatusServiceUnavailable, "there is no snapshot yet; try again")
+		Fail(w, http.StatusServiceUnavailable, "there is no snapshot yet; try again")
 		return
 	}
 	t := s.opt.Feed.current()
@@ -26,7 +26,7 @@ func (s *Server) snapshot(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(t.encode(s.viewpoint(r)))
+	_, _ = w.Write(t.encode(s.Viewpoint(r)))
 }
 
 // awaitFirst waits for the first snapshot: that takes less than a second.
@@ -89,22 +89,22 @@ func (s *Server) fresh(ctx context.Context, since time.Time) *tick {
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	every, _, err := interval(r)
 	if err != nil {
-		fail(w, http.StatusBadRequest, "%v", err)
+		Fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
 	if r.URL.Query().Get("said") != "" {
 		s.page(w, r, every)
 		return
 	}
-	if leave, ok := s.beginEvents(w, r); ok {
+	if leave, ok := s.BeginEvents(w, r); ok {
 		defer leave()
-		s.eachTick(w, r, every, func(t *tick) error { return writeEvent(w, "snapshot", t.seq, t.encode(s.viewpoint(r))) })
+		s.eachTick(w, r, every, func(t *tick) error { return WriteEvent(w, "snapshot", t.seq, t.encode(s.Viewpoint(r))) })
 	}
 }
 
-// beginEvents begins an answer that is a stream of server-sent events, if the
+// BeginEvents begins an answer that is a stream of server-sent events, if the
 // user may have one more. leave is to be called at its end.
-func (s *Server) beginEvents(w http.ResponseWriter, r *http.Request) (leave func(), ok bool) {
+func (s *Server) BeginEvents(w http.ResponseWriter, r *http.Request) (leave func(), ok bool) {
 	leave, ok = s.watches(w, r)
 	if ok {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -129,7 +129,7 @@ func (s *Server) eachTick(w http.ResponseWriter, r *http.Request, every time.Dur
 		if due = due.Add(every); due.Before(now) {
 			due = now
 		}
-		_ = out.SetWriteDeadline(now.Add(writeTimeout))
+		_ = out.SetWriteDeadline(now.Add(WriteTimeout))
 		if write(t) != nil || out.Flush() != nil {
 			return // it has left, or does not read
 		}
@@ -174,8 +174,8 @@ func waitUntil(ctx context.Context, t time.Time) bool {
 	}
 }
 
-// writeEvent writes a server-sent event. data has no line break in it.
-func writeEvent(w http.ResponseWriter, name string, id uint64, data []byte) error {
+// WriteEvent writes a server-sent event. data has no line break in it.
+func WriteEvent(w http.ResponseWriter, name string, id uint64, data []byte) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "event: %s\nid: %d\ndata: ", name, id)
 	b.Grow(len(data) + 2)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/api/past"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/promapi"
 	"github.com/ttmon/ttmon/internal/stream"
@@ -21,30 +22,30 @@ const Name = "ttmon-server"
 func (s *Server) newAPI() *api.Server {
 	o := api.Options{
 		Name: Name, Feed: &s.feed, Ledger: ledger.New(ledger.Options{}), Version: version.Version, Log: s.log,
-		Hiding: s.hiding, Interval: s.interval, Past: s.past(), Health: s.health, Address: s.pageAddress, Beside: s.cfg.Fleet.calls(),
+		Hiding: s.hiding, Interval: s.interval, Health: s.health, Address: s.pageAddress, Beside: s.cfg.Fleet.calls(),
 		Dump:  func(string, int, bool) string { return "" },
 		Dumps: func() []api.Dump { return nil },
 	}
 	if s.opt.Configure != nil {
 		o.Reload = s.reload
 	}
+	if s.archive != nil {
+		s.memory().Serve(&o)
+	}
 	s.host.Serve(&o)
 	return api.New(o)
 }
 
-// past is what the API answers about the past.
-func (s *Server) past() *api.Past {
-	if s.archive == nil {
-		return nil
-	}
-	m := api.Memory{Events: s.archive.eventLog, Past: s.archive.at, Span: s.archive.span, Held: s.archive.held, Range: s.archive.ranges(), Changed: newComparer(s.archive).find, Runs: s.runs.Find}
+// memory is what the API answers about the past from.
+func (s *Server) memory() past.Memory {
+	m := past.Memory{Events: s.archive.eventLog, Past: s.archive.at, Span: s.archive.span, Held: s.archive.held, Range: s.archive.ranges(), Changed: newComparer(s.archive).find, Runs: s.runs.Find}
 	o := promapi.Options{Queryable: s.archive, User: func(r *http.Request) int { return api.UserOf(r.Context()) }, Lookback: s.archive.lookback, Version: version.Version}
 	if s.alerts != nil {
 		m.Alerts = s.apiAlerts
 		o.Rules, o.Alerts = s.alerts.PrometheusRules, s.alerts.PrometheusAlerts
 	}
 	m.Prometheus = promapi.New(o)
-	return m.Calls()
+	return m
 }
 
 // health adds to the health of the API what the rest of the server knows.

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/api/past"
 	"github.com/ttmon/ttmon/internal/history/disk"
 	"github.com/ttmon/ttmon/internal/history/held"
 	"github.com/ttmon/ttmon/internal/journal"
@@ -254,7 +255,7 @@ func (a *archive) opened() *journal.Journal {
 }
 
 // eventLog is the journal for the API; nil until it is open.
-func (a *archive) eventLog() api.EventLog {
+func (a *archive) eventLog() past.EventLog {
 	if j := a.opened(); j != nil {
 		return j
 	}

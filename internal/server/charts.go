@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
 
-	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/api/past"
 	"github.com/ttmon/ttmon/internal/promapi"
 )
 
@@ -30,21 +30,21 @@ func (a *archive) lookback() time.Duration {
 }
 
 // ranges answers for charts.
-func (a *archive) ranges() func(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]api.Series, error) {
+func (a *archive) ranges() func(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]past.Series, error) {
 	engine := promapi.NewEngine()
-	return func(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]api.Series, error) {
+	return func(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]past.Series, error) {
 		return rangesOf(ctx, engine, a, expr, promapi.Window{Start: start, End: end, Step: step, Lookback: a.lookback()})
 	}
 }
 
-func rangesOf(ctx context.Context, e *promql.Engine, q storage.Queryable, expr string, w promapi.Window) ([]api.Series, error) {
+func rangesOf(ctx context.Context, e *promql.Engine, q storage.Queryable, expr string, w promapi.Window) ([]past.Series, error) {
 	lines, err := promapi.Range(ctx, e, q, expr, w)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]api.Series, len(lines))
+	out := make([]past.Series, len(lines))
 	for i, l := range lines {
-		out[i] = api.Series(l)
+		out[i] = past.Series(l)
 	}
 	return out, nil
 }

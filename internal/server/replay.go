@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/api/past"
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/eventlog"
@@ -173,7 +174,7 @@ func (r *replayed) play(ctx context.Context) {
 }
 
 func (r *replayed) routes() http.Handler {
-	server := api.New(api.Options{
+	o := api.Options{
 		Name: Name, Feed: &r.feed, Ledger: ledger.New(ledger.Options{}), Version: version.Version, Recording: true,
 		// The recording is for those who may read its file: others see of it what they
 		// see of a host, and this one's blocks only who has the address.
@@ -183,16 +184,17 @@ func (r *replayed) routes() http.Handler {
 		Now:      func() time.Time { return r.player.Status().Pos },
 		// What lies between the boards is not recorded, and this host may be another.
 		Topology: func(s *model.Snapshot) *model.Topology { return collect.Topology(hostfs.At(r.empty), s) },
-		Past: api.Memory{
-			Range:  r.charts.ranges,
-			Events: func() api.EventLog { return r.events },
-			Past:   r.at,
-			Span: func() (oldest, newest time.Time) {
-				st := r.player.Status()
-				return st.First, st.Last
-			},
-		}.Calls(),
-	})
+	}
+	past.Memory{
+		Range:  r.charts.ranges,
+		Events: func() past.EventLog { return r.events },
+		Past:   r.at,
+		Span: func() (oldest, newest time.Time) {
+			st := r.player.Status()
+			return st.First, st.Last
+		},
+	}.Serve(&o)
+	server := api.New(o)
 	mux := http.NewServeMux()
 	mux.Handle("/api/v1/", http.StripPrefix("/api", server.Handler()))
 	mux.Handle("/", page.Handler())

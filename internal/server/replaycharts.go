@@ -10,7 +10,7 @@ import (
 
 	"github.com/prometheus/prometheus/promql"
 
-	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/api/past"
 	"github.com/ttmon/ttmon/internal/history/disk"
 	"github.com/ttmon/ttmon/internal/promapi"
 	"github.com/ttmon/ttmon/internal/recording"
@@ -152,7 +152,7 @@ func (c *recordedCharts) await(ctx context.Context, end time.Time) error {
 }
 
 // ranges answers for charts.
-func (c *recordedCharts) ranges(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]api.Series, error) {
+func (c *recordedCharts) ranges(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]past.Series, error) {
 	if err := c.await(ctx, end); err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package api
+package past
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/history/held"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/wire"
@@ -48,29 +49,29 @@ type heldBytes struct {
 }
 
 // processPast answers with the memory of a process over time.
-func (s pastCalls) processPast(w http.ResponseWriter, r *http.Request) {
+func (s calls) processPast(w http.ResponseWriter, r *http.Request) {
 	pid, err := strconv.Atoi(r.PathValue("pid"))
 	if err != nil {
-		fail(w, http.StatusBadRequest, "%q is not a pid", r.PathValue("pid"))
+		api.Fail(w, http.StatusBadRequest, "%q is not a pid", r.PathValue("pid"))
 		return
 	}
-	start, end, points, err := parsePoints(r, s.opt.Now())
+	start, end, points, err := parsePoints(r, s.Now())
 	if err != nil {
-		fail(w, http.StatusBadRequest, "%v", err)
+		api.Fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
 	ticks := uint64(0)
 	if text := r.URL.Query().Get("start_ticks"); text != "" {
 		if ticks, err = strconv.ParseUint(text, 10, 64); err != nil {
-			fail(w, http.StatusBadRequest, "start_ticks: %q is not a number", text)
+			api.Fail(w, http.StatusBadRequest, "start_ticks: %q is not a number", text)
 			return
 		}
 	}
-	answer(w, http.StatusOK, s.pastOf(r, pid, ticks, start, end, points))
+	api.Answer(w, http.StatusOK, s.pastOf(r, pid, ticks, start, end, points))
 }
 
 // pastOf joins the changes that are known and, before those, the moments.
-func (s pastCalls) pastOf(r *http.Request, pid int, ticks uint64, start, end time.Time, points int) pastAnswer {
+func (s calls) pastOf(r *http.Request, pid int, ticks uint64, start, end time.Time, points int) pastAnswer {
 	out := pastAnswer{Schema: "ttmon.process-history/1", PID: pid, Points: []moment{}}
 	until := end
 	var changes []held.Point
@@ -98,7 +99,7 @@ func (s pastCalls) pastOf(r *http.Request, pid int, ticks uint64, start, end tim
 
 // moments reads what a process had from the snapshots that are kept between two
 // times.
-func (s pastCalls) moments(r *http.Request, pid int, ticks uint64, start, end time.Time, points int) []moment {
+func (s calls) moments(r *http.Request, pid int, ticks uint64, start, end time.Time, points int) []moment {
 	list := []moment{}
 	var last time.Time
 	for i := range points {
@@ -133,7 +134,7 @@ func momentOf(p held.Point) moment {
 
 func parsePoints(r *http.Request, now time.Time) (start, end time.Time, points int, err error) {
 	v := r.URL.Query()
-	if start, end, err = parsePeriod(v, now); err != nil {
+	if start, end, err = api.ParsePeriod(v, now); err != nil {
 		return start, end, 0, err
 	}
 	points = processPoints

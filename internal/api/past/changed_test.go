@@ -1,4 +1,4 @@
-package api
+package past
 
 import (
 	"context"
@@ -21,9 +21,7 @@ func TestChangedBusy(t *testing.T) {
 		"it fails":            {errors.New("reading the history: broken"), 503},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := serve(t, func(o *Options) {
-				o.Past = Memory{Changed: func(context.Context, time.Time, time.Time) (*changed.Answer, error) { return nil, c.err }}.Calls()
-			})
+			h := serve(t, Memory{Changed: func(context.Context, time.Time, time.Time) (*changed.Answer, error) { return nil, c.err }})
 			if status, body := h.get("/v1/changed"); status != c.want || !strings.Contains(body, c.err.Error()) {
 				t.Errorf("status %d, want %d: %s", status, c.want, body)
 			}

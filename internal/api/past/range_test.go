@@ -1,4 +1,4 @@
-package api
+package past
 
 import (
 	"context"
@@ -24,7 +24,7 @@ func (a *asked) answer(_ context.Context, expr string, start, _ time.Time, step 
 
 func TestRange(t *testing.T) {
 	var a asked
-	h := serve(t, func(o *Options) { o.Past = Memory{Range: a.answer}.Calls() })
+	h := serve(t, Memory{Range: a.answer})
 	end := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
 	q := url.Values{"metric": {"memory.used"}, "start": {end.Add(-time.Minute).Format(time.RFC3339)}, "end": {end.Format(time.RFC3339)}, "step": {"10s"}}
 	status, body := h.get("/v1/range?" + q.Encode())
@@ -64,7 +64,7 @@ func TestRangeWithoutCompanion(t *testing.T) {
 
 func TestRangeRefuses(t *testing.T) {
 	var a asked
-	h := serve(t, func(o *Options) { o.Past = Memory{Range: a.answer}.Calls() })
+	h := serve(t, Memory{Range: a.answer})
 	for query, want := range map[string]string{
 		"":                                  "there is no",
 		"metric=nothing":                    "/v1/metrics lists them",

@@ -1,4 +1,4 @@
-package api
+package past
 
 import (
 	"context"
@@ -35,12 +35,10 @@ func TestProcessPast(t *testing.T) {
 		list, step := line.Points(n)
 		return list, since, step
 	}
-	h := serve(t, func(o *Options) {
-		o.Past = Memory{Held: changes, Past: func(at time.Time) (time.Time, []byte, error) {
-			at = at.Truncate(10 * time.Second)
-			return at, wire.Append(nil, host(at, 9)), nil
-		}}.Calls()
-	})
+	h := serve(t, Memory{Held: changes, Past: func(at time.Time) (time.Time, []byte, error) {
+		at = at.Truncate(10 * time.Second)
+		return at, wire.Append(nil, host(at, 9)), nil
+	}})
 	for name, c := range map[string]struct {
 		minutes int
 		want    string

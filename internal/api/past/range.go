@@ -1,4 +1,4 @@
-package api
+package past
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -49,15 +50,13 @@ type rangeSeries struct {
 }
 
 // rangeOf answers with metrics of devices over time, on common times.
-func (s pastCalls) rangeOf(w http.ResponseWriter, r *http.Request) {
-	q, err := parseRange(r, s.opt.Now())
+func (s calls) rangeOf(w http.ResponseWriter, r *http.Request) {
+	q, err := parseRange(r, s.Now())
 	if err != nil {
-		fail(w, http.StatusBadRequest, "%v", err)
+		api.Fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
-	if s.opt.Interval != nil {
-		q.apart = s.opt.Interval()
-	}
+	q.apart = s.Interval()
 	n := int(q.end.Sub(q.start)/q.step) + 1
 	times := make([]float64, n)
 	for i := range times {
@@ -67,7 +66,7 @@ func (s pastCalls) rangeOf(w http.ResponseWriter, r *http.Request) {
 	for _, m := range q.metrics {
 		list, err := s.rangeOfMetric(r.Context(), m, &q, n)
 		if err != nil {
-			fail(w, http.StatusServiceUnavailable, "asking the history for %s: %v", m.Name, err)
+			api.Fail(w, http.StatusServiceUnavailable, "asking the history for %s: %v", m.Name, err)
 			return
 		}
 		out = append(out, list...)
@@ -78,12 +77,12 @@ func (s pastCalls) rangeOf(w http.ResponseWriter, r *http.Request) {
 	if away := s.away(r.Context(), &q, n); away != nil {
 		reply["away"] = away
 	}
-	answer(w, http.StatusOK, reply)
+	api.Answer(w, http.StatusOK, reply)
 }
 
 // away is where nothing was sampled, from the series that every row of the history
 // has; nil where that is not known. The end is not known yet.
-func (s pastCalls) away(ctx context.Context, q *rangeQuery, n int) []bool {
+func (s calls) away(ctx context.Context, q *rangeQuery, n int) []bool {
 	list, err := s.Memory.Range(ctx, q.over("tenstorrent_up", q.most), q.start, q.end, q.step)
 	if err != nil || len(list) == 0 {
 		return nil
@@ -106,7 +105,7 @@ func (s pastCalls) away(ctx context.Context, q *rangeQuery, n int) []bool {
 	return away
 }
 
-func (s pastCalls) rangeOfMetric(ctx context.Context, m metric.Column[*model.Device], q *rangeQuery, n int) (out []*rangeSeries, err error) {
+func (s calls) rangeOfMetric(ctx context.Context, m metric.Column[*model.Device], q *rangeQuery, n int) (out []*rangeSeries, err error) {
 	var only []string
 	if q.device != "" {
 		only = []string{metric.Matcher("pci", q.device)}
@@ -193,7 +192,7 @@ func parseRange(r *http.Request, now time.Time) (q rangeQuery, err error) {
 		return q, fmt.Errorf("of: %q is neither end nor most", v.Get("of"))
 	}
 	q.device = v.Get("device")
-	if q.start, q.end, err = parsePeriod(v, now); err != nil {
+	if q.start, q.end, err = api.ParsePeriod(v, now); err != nil {
 		return q, err
 	}
 	q.step = max(time.Second, (q.end.Sub(q.start) / rangePoints).Round(time.Second))

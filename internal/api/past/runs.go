@@ -1,10 +1,11 @@
-package api
+package past
 
 import (
 	"errors"
 	"net/http"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/runs/compare"
@@ -13,18 +14,18 @@ import (
 
 // runsOf lists runs. Where /proc hides processes a user sees their own runs
 // only, and not by whom devices were shared.
-func (s pastCalls) runsOf(w http.ResponseWriter, r *http.Request) {
+func (s calls) runsOf(w http.ResponseWriter, r *http.Request) {
 	q, err := runs.ParseQuery(r.URL.Query())
 	if err != nil {
-		fail(w, http.StatusBadRequest, "%v", err)
+		api.Fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
-	v := s.viewpoint(r)
-	hides := func(uid int) bool { return v.hides(model.Value(uid)) }
-	q.Visible, q.Show = func(uid int) bool { return !hides(uid) }, v.ofRun
+	v := s.Viewpoint(r)
+	hides := func(uid int) bool { return v.Hides(model.Value(uid)) }
+	q.Visible, q.Show = func(uid int) bool { return !hides(uid) }, func(run *runs.Run) { ofRun(v, run) }
 	list, more, err := s.Memory.Runs(q)
 	if err != nil {
-		fail(w, http.StatusInternalServerError, "%v", err)
+		api.Fail(w, http.StatusInternalServerError, "%v", err)
 		return
 	}
 	out := runs.Answer{Schema: runs.Schema, Time: time.Now().UTC(), Runs: list, More: more}
@@ -37,7 +38,7 @@ func (s pastCalls) runsOf(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	for i := range out.Runs {
-		v.ofRun(&out.Runs[i])
+		ofRun(v, &out.Runs[i])
 	}
 	present(out.Runs, hides)
 	if len(q.Names) > 0 && len(out.Runs) <= maxWhole {
@@ -45,7 +46,7 @@ func (s pastCalls) runsOf(w http.ResponseWriter, r *http.Request) {
 			runwords.PresentOne(&out.Runs[i])
 		}
 	}
-	answer(w, http.StatusOK, out)
+	api.Answer(w, http.StatusOK, out)
 }
 
 // maxWhole is of how many runs that are named an answer says all.
@@ -53,17 +54,17 @@ const maxWhole = 4
 
 // addRunLines completes a run with its lines of code, as far as they are known and the
 // caller's.
-func (s *Server) addRunLines(r *http.Request, run *runs.Run) {
+func (s calls) addRunLines(r *http.Request, run *runs.Run) {
 	why := runs.NotTraced
-	if !callerOf(r).owns(run.UID) {
+	if !s.Owns(r, run.UID) {
 		why = runs.OtherUser
 	}
-	run.AddLines(s.findLines(r), why)
+	run.AddLines(s.FindLines(r), why)
 }
 
 // ofRun leaves out of a run what the viewer may not see of another user's.
-func (v viewpoint) ofRun(run *runs.Run) {
-	if !v.withholds(model.Value(run.UID)) {
+func ofRun(v api.Viewpoint, run *runs.Run) {
+	if !v.Withholds(model.Value(run.UID)) {
 		return
 	}
 	run.SSH, run.Dir = "", ""
@@ -71,7 +72,7 @@ func (v viewpoint) ofRun(run *runs.Run) {
 		job := *run.Job
 		job.Name, run.Job = "", &job
 	}
-	if v.anonymous() {
+	if v.Anonymous() {
 		run.Command = ""
 	}
 }
@@ -90,10 +91,10 @@ func present(list []runs.Run, hides func(uid int) bool) {
 
 // compareRuns says how a run (?run=) differs from another (?with=), or from the
 // usual ones of the same command.
-func (s pastCalls) compareRuns(w http.ResponseWriter, r *http.Request) {
-	v := s.viewpoint(r)
+func (s calls) compareRuns(w http.ResponseWriter, r *http.Request) {
+	v := s.Viewpoint(r)
 	find := func(q runs.Query) ([]runs.Run, error) {
-		q.Visible = func(uid int) bool { return !v.hides(model.Value(uid)) }
+		q.Visible = func(uid int) bool { return !v.Hides(model.Value(uid)) }
 		list, _, err := s.Memory.Runs(q)
 		return list, err
 	}
@@ -102,11 +103,11 @@ func (s pastCalls) compareRuns(w http.ResponseWriter, r *http.Request) {
 		list, err := find(runs.Query{Names: []string{name}})
 		switch {
 		case name == "":
-			fail(w, http.StatusBadRequest, "%s: which run? For example r318", param)
+			api.Fail(w, http.StatusBadRequest, "%s: which run? For example r318", param)
 		case err != nil:
-			fail(w, http.StatusInternalServerError, "%v", err)
+			api.Fail(w, http.StatusInternalServerError, "%v", err)
 		case len(list) == 0:
-			fail(w, http.StatusNotFound, "%s: there is no run %s", param, name)
+			api.Fail(w, http.StatusNotFound, "%s: there is no run %s", param, name)
 		default:
 			return &list[len(list)-1], true
 		}
@@ -129,15 +130,15 @@ func (s pastCalls) compareRuns(w http.ResponseWriter, r *http.Request) {
 	}
 	after, err2 := compare.NewSide(b.RunName(), *b)
 	if err = errors.Join(err, err2); err != nil {
-		fail(w, http.StatusNotFound, "%v", err)
+		api.Fail(w, http.StatusNotFound, "%v", err)
 		return
 	}
-	s.addLines(r, before)
-	s.addLines(r, after)
-	if v.anonymous() {
+	before.AddLines(s.FindLines(r))
+	after.AddLines(s.FindLines(r))
+	if v.Anonymous() {
 		before.Command, after.Command = "", ""
 	}
 	c := compare.Compare(before, after)
 	runwords.Complete(c)
-	answer(w, http.StatusOK, c)
+	api.Answer(w, http.StatusOK, c)
 }

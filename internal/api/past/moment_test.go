@@ -1,4 +1,4 @@
-package api
+package past
 
 import (
 	"net/url"
@@ -14,15 +14,13 @@ import (
 // finer time is taken as it is.
 func TestMoment(t *testing.T) {
 	shows := time.Date(2026, 11, 15, 12, 0, 1, 418_765_432, time.UTC)
-	h := serve(t, func(o *Options) {
-		o.Past = Memory{Past: func(at time.Time) (time.Time, []byte, error) {
-			s := &model.Snapshot{Time: shows.Add(-time.Second), Host: model.Host{Name: "before"}}
-			if !at.Before(shows) {
-				s = &model.Snapshot{Time: shows, Host: model.Host{Name: "shows"}}
-			}
-			return s.Time, wire.Append(nil, s), nil
-		}}.Calls()
-	})
+	h := serve(t, Memory{Past: func(at time.Time) (time.Time, []byte, error) {
+		s := &model.Snapshot{Time: shows.Add(-time.Second), Host: model.Host{Name: "before"}}
+		if !at.Before(shows) {
+			s = &model.Snapshot{Time: shows, Host: model.Host{Name: "shows"}}
+		}
+		return s.Time, wire.Append(nil, s), nil
+	}})
 	for at, want := range map[string]string{
 		"2026-11-15T12:00:01.418Z":       "shows",
 		"2026-11-15T12:00:01.418765432Z": "shows",

@@ -1,4 +1,10 @@
-package api
+// Package past has the calls of the API about what is remembered: snapshots, events,
+// series, runs and alerts of other times.
+//
+// Its place in the flow: it reads what a ttmon-server, or a recording that is played,
+// remembers, and answers by the rules of package api. ttmond remembers nothing, and
+// does not link it.
+package past
 
 import (
 	"context"
@@ -9,6 +15,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/history/changed"
 	"github.com/ttmon/ttmon/internal/history/held"
@@ -48,21 +55,13 @@ type EventLog interface {
 	More() <-chan struct{}
 }
 
-// Past are the calls about what is remembered. A program without any links nothing
-// that only they need.
-type Past struct {
-	calls      func(*Server) []call
-	snapshot   func(time.Time) (*model.Snapshot, error) // nil: none is kept
-	prometheus http.Handler
-}
-
-// Calls are those that m can answer.
-func (m Memory) Calls() *Past {
-	p := &Past{calls: func(s *Server) []call { return pastCalls{s, m}.list() }, prometheus: m.Prometheus}
+// Serve completes the options of an API with the calls that m can answer.
+func (m Memory) Serve(o *api.Options) {
+	o.More = append(o.More, m.Calls)
+	o.Prometheus = m.Prometheus
 	if m.Past != nil {
-		p.snapshot = m.snapshot
+		o.At = m.snapshot
 	}
-	return p
 }
 
 // snapshot is the one that held at a time.
@@ -73,106 +72,104 @@ func (m Memory) snapshot(at time.Time) (*model.Snapshot, error) {
 	}
 	snap, err := wire.Decode(body)
 	if err != nil {
-		return nil, fmt.Errorf("the snapshot of %s %w: %w", at.Format(time.RFC3339), errDamaged, err)
+		return nil, fmt.Errorf("the snapshot of %s %w: %w", at.Format(time.RFC3339), api.ErrDamaged, err)
 	}
 	return snap, nil
 }
 
-var errDamaged = errors.New("is damaged")
-
-// pastCalls answers from what is remembered.
-type pastCalls struct {
-	*Server
+// calls answers from what is remembered.
+type calls struct {
+	*api.Server
 	Memory
 }
 
 // alerts answers with the alerts that are pending or fire.
-func (s pastCalls) alerts(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, s.Alerts())
+func (s calls) alerts(w http.ResponseWriter, _ *http.Request) {
+	api.Answer(w, http.StatusOK, s.Alerts())
 }
 
 // past answers with a snapshot of another time.
-func (s pastCalls) past(w http.ResponseWriter, r *http.Request) {
-	at, err := parseMoment(r.URL.Query())
+func (s calls) past(w http.ResponseWriter, r *http.Request) {
+	at, err := api.ParseMoment(r.URL.Query())
 	switch {
 	case err != nil:
-		fail(w, http.StatusBadRequest, "%v", err)
+		api.Fail(w, http.StatusBadRequest, "%v", err)
 		return
 	case at.IsZero():
-		fail(w, http.StatusBadRequest, "at: which time? For example 2026-11-15T08:30:00Z")
+		api.Fail(w, http.StatusBadRequest, "at: which time? For example 2026-11-15T08:30:00Z")
 		return
 	}
 	_, body, err := s.Memory.Past(at)
 	if err != nil {
-		fail(w, http.StatusNotFound, "%v", err)
+		api.Fail(w, http.StatusNotFound, "%v", err)
 		return
 	}
-	if v := s.viewpoint(r); v != (viewpoint{}) {
+	if v := s.Viewpoint(r); v != (api.Viewpoint{}) {
 		snap, err := wire.Decode(body)
 		if err != nil {
-			fail(w, http.StatusInternalServerError, "reading the snapshot of %s: %v", at, err)
+			api.Fail(w, http.StatusInternalServerError, "reading the snapshot of %s: %v", at, err)
 			return
 		}
-		body = wire.Append(nil, v.ofPast(snap))
+		body = wire.Append(nil, v.OfPast(snap))
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(body)
 }
 
 // changed answers with the series that changed in a stretch of time.
-func (s pastCalls) changed(w http.ResponseWriter, r *http.Request) {
-	start, end, err := parsePeriod(r.URL.Query(), s.opt.Now())
+func (s calls) changed(w http.ResponseWriter, r *http.Request) {
+	start, end, err := api.ParsePeriod(r.URL.Query(), s.Now())
 	switch length := end.Sub(start); {
 	case err != nil:
-		fail(w, http.StatusBadRequest, "%v", err)
+		api.Fail(w, http.StatusBadRequest, "%v", err)
 		return
 	case length > changed.MaxStretch:
-		fail(w, http.StatusBadRequest, "start: %v is longer than %v, which is the most that is compared", length.Round(time.Second), changed.MaxStretch)
+		api.Fail(w, http.StatusBadRequest, "start: %v is longer than %v, which is the most that is compared", length.Round(time.Second), changed.MaxStretch)
 		return
 	case length < time.Second:
-		fail(w, http.StatusBadRequest, "start: a stretch has a second at least")
+		api.Fail(w, http.StatusBadRequest, "start: a stretch has a second at least")
 		return
 	}
 	found, err := s.Memory.Changed(r.Context(), start, end)
 	switch {
 	case errors.Is(err, changed.ErrBusy):
-		fail(w, http.StatusTooManyRequests, "%v", err)
+		api.Fail(w, http.StatusTooManyRequests, "%v", err)
 		return
 	case err != nil:
-		fail(w, http.StatusServiceUnavailable, "%v", err)
+		api.Fail(w, http.StatusServiceUnavailable, "%v", err)
 		return
 	}
-	answer(w, http.StatusOK, found)
+	api.Answer(w, http.StatusOK, found)
 }
 
 // span tells how far back /v1/past reaches; null where nothing is kept yet.
-func (s pastCalls) span(w http.ResponseWriter, _ *http.Request) {
+func (s calls) span(w http.ResponseWriter, _ *http.Request) {
 	out := map[string]any{"schema": "ttmon.span/1", "oldest": nil, "newest": nil}
 	if oldest, newest := s.Memory.Span(); !oldest.IsZero() {
 		out["oldest"], out["newest"] = oldest.UTC(), newest.UTC()
 	}
-	answer(w, http.StatusOK, out)
+	api.Answer(w, http.StatusOK, out)
 }
 
 // events lists what happened; with follow it continues as server-sent events.
-func (s pastCalls) events(w http.ResponseWriter, r *http.Request) {
+func (s calls) events(w http.ResponseWriter, r *http.Request) {
 	q, err := parseEventQuery(r)
 	if err != nil {
-		fail(w, http.StatusBadRequest, "%v", err)
+		api.Fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
 	log := s.Memory.Events()
 	if log == nil {
-		fail(w, http.StatusServiceUnavailable, "the event log is being opened; try again")
+		api.Fail(w, http.StatusServiceUnavailable, "the event log is being opened; try again")
 		return
 	}
-	hidden := s.viewpoint(r).level > 0
+	hidden := s.Viewpoint(r).Level > 0
 	if r.URL.Query().Get("follow") == "" {
 		last := log.Last()
-		answer(w, http.StatusOK, map[string]any{"schema": "ttmon.events/1", "last": last, "events": visible(log.Find(q), hidden)})
+		api.Answer(w, http.StatusOK, map[string]any{"schema": "ttmon.events/1", "last": last, "events": visible(log.Find(q), hidden)})
 		return
 	}
-	leave, ok := s.beginEvents(w, r)
+	leave, ok := s.BeginEvents(w, r)
 	if !ok {
 		return
 	}
@@ -180,11 +177,11 @@ func (s pastCalls) events(w http.ResponseWriter, r *http.Request) {
 	out := http.NewResponseController(w)
 	for {
 		more := log.More()
-		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout))
+		_ = out.SetWriteDeadline(time.Now().Add(api.WriteTimeout))
 		found := log.Find(q)
 		for _, e := range visible(found, hidden) {
 			b, err := json.Marshal(e)
-			if err != nil || writeEvent(w, "event", e.Seq, wire.Harmless(b)) != nil {
+			if err != nil || api.WriteEvent(w, "event", e.Seq, wire.Harmless(b)) != nil {
 				return
 			}
 		}
@@ -220,10 +217,10 @@ func parseEventQuery(r *http.Request) (q eventlog.Query, err error) {
 			return q, errors.New("after: " + strconv.Quote(text) + " is not the number of an event")
 		}
 	}
-	if q.Since, err = parseTime(v, "since"); err != nil {
+	if q.Since, err = api.ParseTime(v, "since"); err != nil {
 		return q, err
 	}
-	if q.Until, err = parseTime(v, "until"); err != nil {
+	if q.Until, err = api.ParseTime(v, "until"); err != nil {
 		return q, err
 	}
 	if text := v.Get("limit"); text != "" {
