@@ -33,6 +33,7 @@ type eventsCmd struct {
 	limit  int
 	ids    []string
 	kinds  []string
+	level  string
 	json   bool
 }
 
@@ -44,6 +45,9 @@ func eventKinds() (list []string) {
 	return list
 }
 
+// eventLevels are those that can be asked for, in the order of the help.
+var eventLevels = []string{model.Warning.String(), model.Critical.String()}
+
 func newEvents(a *app) *cobra.Command {
 	e := &eventsCmd{app: a}
 	cmd := &cobra.Command{
@@ -54,6 +58,7 @@ use devices, exited, or died and left memory accounted; devices that were reset,
 hung, were lost and came back; alerts. With -f it waits for new ones.`,
 		Example: `  ttmon events                        the last 100
   ttmon events --since 12h -i 0       of one device
+  ttmon events --level warning        what is or was wrong, without what is only worth knowing
   ttmon events -f --kind alert        alerts as they fire
   ttmon events --since 1d --json      one JSON document per line, with the figures at that moment`,
 		RunE: func(*cobra.Command, []string) error { return e.run() },
@@ -64,6 +69,7 @@ hung, were lost and came back; alerts. With -f it waits for new ones.`,
 	f.IntVarP(&e.limit, "lines", "n", 100, "print at most the last `N`")
 	addDevices(f, &e.ids, "only events of these `DEVICES`: index, bus id, serial number or ASIC id, comma-separated")
 	f.StringSliceVar(&e.kinds, "kind", nil, "only these `KINDS`: "+strings.Join(eventKinds(), ", "))
+	f.StringVar(&e.level, "level", "", "only events of this `LEVEL` or worse: "+strings.Join(eventLevels, ", "))
 	f.BoolVar(&e.json, "json", false, "print JSON, one document per line")
 	return cmd
 }
@@ -78,6 +84,12 @@ func (e *eventsCmd) query() (eventlog.Query, error) {
 			return q, exit.Usage("--kind: unknown kind %q: one of %s", kind, strings.Join(eventKinds(), ", "))
 		}
 		q.Kinds = append(q.Kinds, model.EventKind(kind))
+	}
+	if e.level != "" {
+		if !slices.Contains(eventLevels, e.level) {
+			return q, exit.Usage("--level: unknown level %q: one of %s", e.level, strings.Join(eventLevels, ", "))
+		}
+		q.Level, _ = model.ParseLevel(e.level)
 	}
 	if e.since == "" {
 		return q, nil
@@ -142,7 +154,7 @@ func (e *eventsCmd) print(ctx context.Context, c *client.Client, q eventlog.Quer
 
 // emptyText says that there is no event, and whether the filters are why.
 func (e *eventsCmd) emptyText() string {
-	if e.since != "" || len(e.kinds) > 0 || len(e.ids) > 0 {
+	if e.since != "" || e.level != "" || len(e.kinds) > 0 || len(e.ids) > 0 {
 		return "no matching events\n"
 	}
 	return "no events yet\n"

@@ -35,6 +35,7 @@ func TestNoEvents(t *testing.T) {
 	}{
 		{"none yet", nil, "no events yet\n"},
 		{"of a kind", []string{"--kind", "alert"}, "no matching events\n"},
+		{"of a level", []string{"--level", "critical"}, "no matching events\n"},
 		{"of a time", []string{"--since", "1h"}, "no matching events\n"},
 		{"for a script", []string{"--json"}, ""},
 	} {

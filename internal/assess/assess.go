@@ -21,6 +21,7 @@ func Of(s *model.Snapshot) *Assessment {
 	list := s.Conditions
 	if !s.Assessed {
 		list = find(s, Default(), func(*model.Device, model.ConditionKind) bool { return false })
+		list = withoutImplied(list)
 		sorted.Stable(list, func(a, b *model.Condition) int { return compare(a, b) })
 	}
 	a := &Assessment{snap: s}

@@ -193,6 +193,32 @@ func TestHysteresis(t *testing.T) {
 	}
 }
 
+// TestIdleIsNotThrottled: the firmware lowers the clock of a device that does nothing,
+// however warm it still is, and whatever process has it open.
+func TestIdleIsNotThrottled(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*model.Device)
+		want   model.ConditionKind
+	}{
+		"nothing says what it does":     {func(*model.Device) {}, throttled},
+		"it draws what it does at work": {func(d *model.Device) { d.Activity.Ratio = model.Value(0.4) }, throttled},
+		"it draws what it does idle":    {func(d *model.Device) { d.Activity.Ratio = model.Value(0.03) }, hot},
+		"programs run":                  {func(d *model.Device) { d.Work = model.Work{Busy: model.Value(0.4)} }, throttled},
+		"no program runs":               {func(d *model.Device) { d.Work = model.Work{Busy: model.Value(0.0)} }, hot},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, _ := judge(t, 3, func(_ int, d *model.Device) {
+				slow(d)
+				d.Temperature = d.TemperatureLimit
+				c.change(d)
+			})
+			if got[2] != c.want {
+				t.Errorf("%s, want %s", got[2], c.want)
+			}
+		})
+	}
+}
+
 // What the driver states is so at once, and over at once; since when, it knows
 // best.
 func TestStatesAreNotDamped(t *testing.T) {

@@ -189,6 +189,7 @@ func (j *Judge) publish(s *model.Snapshot) {
 		s.Conditions = append(s.Conditions, c)
 		markStuck(s, &c)
 	}
+	s.Conditions = withoutImplied(s.Conditions)
 	sorted.By(s.Conditions, func(a, b *model.Condition) int { return compare(a, b) })
 }
 

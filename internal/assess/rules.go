@@ -153,7 +153,7 @@ func throttled(f *finder) {
 			return
 		}
 		clock, most := d.AICLK, d.AICLKMax
-		if !clock.Known() || !most.Known() || clock.V >= f.limits.SlowClock*most.V || !inUse(f.snap, d) {
+		if !clock.Known() || !most.Known() || clock.V >= f.limits.SlowClock*most.V || !inUse(f.snap, d) || idle(d) {
 			return
 		}
 		c := model.Condition{Kind: model.ConditionThrottled, Concluded: true}
@@ -178,6 +178,17 @@ func throttled(f *finder) {
 	})
 }
 
+// idle reports whether a device that a process has open is known to do nothing: no
+// program ran on it, or it draws hardly more than it did while no process had it open.
+// Its firmware then lowers the clock by itself, however warm it still is.
+func idle(d *model.Device) bool {
+	if d.Work.Measured() {
+		return d.Work.Bound == model.Exact && d.Work.Busy.V == 0
+	}
+	activity, ok := d.Activity.Ratio.Get()
+	return ok && activity < idleActivity
+}
+
 // inUse reports whether a process has a device open.
 func inUse(s *model.Snapshot, d *model.Device) bool {
 	return d.HiddenFDs > 0 || slices.ContainsFunc(s.Processes, func(p model.Process) bool { return uses(&p, d.Index) })
@@ -188,11 +199,11 @@ func uses(p *model.Process, device int) bool {
 }
 
 // hot finds devices near or above the temperature where throttling begins. One
-// that is throttled by heat is that, and not hot as well.
+// that is throttled by heat is hot as well; withoutImplied leaves that out.
 func hot(f *finder) {
 	f.working(func(d *model.Device) {
 		t, limit := d.Temperature, d.TemperatureLimit
-		if !t.Known() || !limit.Known() || f.has(d, model.ConditionThrottled, model.ByHeat) {
+		if !t.Known() || !limit.Known() {
 			return
 		}
 		from := limit.V - f.limits.HotMargin
@@ -208,10 +219,18 @@ func hot(f *finder) {
 	})
 }
 
-func (f *finder) has(d *model.Device, k model.ConditionKind, cause model.Cause) bool {
-	return slices.ContainsFunc(f.found, func(c model.Condition) bool {
-		return c.Device == d.Index && c.Kind == k && c.Cause == cause
-	})
+// withoutImplied removes what another condition says already: a device that is
+// throttled by heat is shown as that, and not as hot as well. A Judge still
+// follows the heat, so that a device which is no longer throttled is known to be
+// hot since before it was.
+func withoutImplied(list []model.Condition) []model.Condition {
+	byHeat := map[int]bool{}
+	for i := range list {
+		if c := &list[i]; c.Kind == model.ConditionThrottled && c.Cause == model.ByHeat {
+			byHeat[c.Device] = true
+		}
+	}
+	return slices.DeleteFunc(list, func(c model.Condition) bool { return c.Kind == model.ConditionHot && byHeat[c.Device] })
 }
 
 func slowLinks(f *finder) {

@@ -23,6 +23,10 @@ const nearlyFull = 0.95
 // concluded to be throttled by heat: the firmware regulates around the limit.
 const heatReached = 1
 
+// idleActivity is the estimated activity below which a device does nothing: what
+// it draws while idle varies by less than that with its temperature.
+const idleActivity = 0.08
+
 // cooled is how many degrees below its threshold a hot device must be before
 // it is hot no longer.
 const cooled = 2

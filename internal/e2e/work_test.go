@@ -80,5 +80,5 @@ func TestWorkAndStuck(t *testing.T) {
 	has("ttmon why "+strconv.Itoa(pid), "smi")
 	ctl(t, h, "work", "serve", "resume")
 	d.until("no longer stuck", ask, func(s *model.Snapshot) bool { return !stuck(s) && s.Device(0).Work.Busy.Known() })
-	has("has no process any more that seems stuck", "events")
+	has("no longer has a process that seems stuck", "events")
 }

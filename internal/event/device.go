@@ -55,7 +55,7 @@ func (c *comparison) conditions(p, d *model.Device) {
 		return slices.ContainsFunc(list, func(c model.Condition) bool { return c.Kind == k })
 	}
 	for i := range is {
-		if k := is[i].Kind.Row(); k.Event != "" && !has(was, is[i].Kind) {
+		if k := is[i].Kind.Row(); k.Event != "" && !has(was, is[i].Kind) && !stillHot(&is[i], was) {
 			text := begun(&is[i])
 			if is[i].Process.PID != 0 {
 				text += ", " + named(c.now, is[i].Process)
@@ -71,9 +71,12 @@ func (c *comparison) conditions(p, d *model.Device) {
 		if k.Event == "" || has(is, was[i].Kind) || d.State != model.StateOK { // of one that is in another state now, that was said above
 			continue
 		}
-		short, text := ended(&was[i])
-		if held := words.Held(c.now, &was[i]); held != "" {
-			text += " for " + held
+		if stillHot(&was[i], is) {
+			continue
+		}
+		short, text := c.ended(&was[i])
+		if at := slices.IndexFunc(is, func(x model.Condition) bool { return stillHot(&x, was) }); at >= 0 && throttledByHeat(&was[i]) {
+			text += "; it is still hot: " + words.Facts(c.now, &is[at])
 		}
 		c.device(k.Event, model.Info, d, short, text)
 	}
@@ -95,15 +98,32 @@ func begun(c *model.Condition) string {
 	return cmp.Or(c.Kind.Row().Begun, "is "+words.What(c))
 }
 
-// ended says that a condition of a device is over, and as the end of the
-// sentence what it was.
-func ended(c *model.Condition) (short, text string) {
-	k := c.Kind.Row()
-	switch {
-	case k.Ended == "":
-		return "ok again", "is ok again, it was " + words.What(c)
-	case c.Cause != "" && k.Begun == "":
-		return k.Ended, k.EndedText + " " + words.What(c)
+// stillHot reports whether a condition is a device's heat, and others are that it was,
+// or now is, throttled by it: two words for one course, whose change is one event.
+func stillHot(c *model.Condition, others []model.Condition) bool {
+	return c.Kind == model.ConditionHot && slices.ContainsFunc(others, func(x model.Condition) bool { return throttledByHeat(&x) })
+}
+
+func throttledByHeat(c *model.Condition) bool {
+	return c.Kind == model.ConditionThrottled && c.Cause == model.ByHeat
+}
+
+// ended says that a condition of a device is over, and for how long it held.
+func (c *comparison) ended(x *model.Condition) (short, text string) {
+	k, held := x.Kind.Row(), words.Held(c.now, x)
+	if k.Ended == "" {
+		short, text = "ok again", "is ok again, it was "+words.What(x)
+		if held != "" {
+			text += " for " + held
+		}
+		return short, text
 	}
-	return k.Ended, k.EndedText
+	text = k.EndedText
+	if text == "" {
+		text = "is no longer " + words.What(x)
+	}
+	if held != "" {
+		text += ", after " + held
+	}
+	return k.Ended, text
 }

@@ -49,7 +49,7 @@ func TestDetector(t *testing.T) {
 				a.Processes = a.Processes[1:]
 				b.Processes[0].Devices = []model.DeviceUse{{Device: model.NoDevice}}
 			},
-			[]string{"started: 182034 opened | python3 (182034) is there; which device it uses is not known"},
+			[]string{"started: 182034 opened | python3 (182034) opened a device; which one is unknown"},
 		},
 		{
 			"devices known later than the process",
@@ -108,7 +108,7 @@ func TestDetector(t *testing.T) {
 				b.Devices[0].PCIe.Gen, b.Devices[0].PCIe.Degraded = model.Value(1), model.Value(true)
 				a.Devices[1].PCIe.Degraded = model.Value(true)
 			},
-			[]string{"link: 0 slow link | device 0 has a slow PCIe link: Gen1 x16 instead of Gen4 x16", "link: 1 link ok | device 1 has its full PCIe link again, it was slow"},
+			[]string{"link: 0 slow link | device 0 has a slow PCIe link: Gen1 x16 instead of Gen4 x16", "link: 1 link ok | device 1 has its full PCIe link again"},
 		},
 		{
 			"an Ethernet link down, and one up",
@@ -242,7 +242,38 @@ func TestConditionsAreDamped(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"device 0 is hot: 71 °C (limit 75)", "device 0 is no longer hot, it was for 7 s"}
+	want := []string{"device 0 is hot: 71 °C (limit 75)", "device 0 is no longer hot, after 7 s"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestHeatIsOneCourse: a device that becomes hot, is throttled by heat, and works at its
+// full clock while it cools has one event for each change.
+func TestHeatIsOneCourse(t *testing.T) {
+	var d Detector
+	var j assess.Judge
+	var got []string
+	for i, at := range []struct{ temp, clock float64 }{
+		{60, 1000}, {72, 1000}, {72, 1000}, {76, 800}, {76, 800}, {76, 800}, {73, 1000}, {73, 1000}, {73, 1000}, {60, 1000}, {60, 1000}, {60, 1000},
+	} {
+		s := tuitest.Host(1, i)
+		x := &s.Devices[0]
+		x.Temperature, x.AICLK, x.AICLKMax = model.Value(at.temp), model.Value(at.clock), model.Value(1000.0)
+		x.Activity.Ratio = model.Value(0.5)
+		j.Assess(s)
+		for _, e := range d.Next(s) {
+			if e.Kind == model.EventThrottle {
+				got = append(got, e.Text)
+			}
+		}
+	}
+	want := []string{
+		"device 0 is hot: 72 °C (limit 75)",
+		"device 0 is throttled by heat: 76 °C (limit 75), 800 of 1000 MHz",
+		"device 0 is no longer throttled by heat, after 4 s; it is still hot: 73 °C (limit 75)",
+		"device 0 is no longer hot, after 9 s",
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -60,8 +60,10 @@ func (c *comparison) came(p *model.Process) {
 	}
 	text := verb + " on " + list(p)
 	switch {
+	case list(p) == "" && verb == "started":
+		text = "started; device unknown"
 	case list(p) == "":
-		text = "is there; which device it uses is not known"
+		text = "opened a device; which one is unknown"
 	case verb == "opened":
 		text = verb + " " + list(p)
 	}
@@ -98,7 +100,7 @@ func Name(p *model.Process) string {
 func escape(s string) string { return words.Truncate(words.Escape(s), 24) }
 
 // elsewhere is said of a process that has none of the devices.
-const elsewhere = "its chips are behind no device of this host"
+const elsewhere = "its chips are not on this host"
 
 // list names the devices a process uses: "device 3", "devices 0-7"; "" if it
 // uses none of this host.

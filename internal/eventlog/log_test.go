@@ -71,6 +71,9 @@ func TestFind(t *testing.T) {
 		if i == 4 {
 			e.Kind, e.Devices = model.EventAlert, nil
 		}
+		if i != 4 {
+			e.Level = model.Warning
+		}
 		if i == 6 {
 			e.Devices = []string{"0000:02:00.0"}
 		}
@@ -86,6 +89,7 @@ func TestFind(t *testing.T) {
 		{"after", Query{After: 8}, []uint64{9, 10}},
 		{"since", Query{Since: t0.Add(9 * time.Second)}, []uint64{9, 10}},
 		{"until", Query{Until: t0.Add(2 * time.Second)}, []uint64{1, 2}},
+		{"level", Query{Level: model.Critical}, []uint64{5}},
 		{"kind", Query{Kinds: []model.EventKind{model.EventAlert}}, []uint64{5}},
 		{"device, and the host", Query{Device: "0000:02:00.0"}, []uint64{5, 7}},
 		{"limit", Query{Limit: 2}, []uint64{9, 10}},

@@ -14,7 +14,8 @@ type Query struct {
 	Since, Until time.Time
 	Device       string // bus id; events of the host are about every device
 	Kinds        []model.EventKind
-	Limit        int // the newest so many; 0: maxAnswer
+	Level        model.Level // only those that matter at least as much
+	Limit        int         // the newest so many; 0: maxAnswer
 }
 
 // maxAnswer bounds an answer.
@@ -24,6 +25,7 @@ func (q *Query) matches(e *model.Event) bool {
 	return e.Seq > q.After &&
 		(q.Since.IsZero() || !e.Time.Before(q.Since)) && (q.Until.IsZero() || !e.Time.After(q.Until)) &&
 		(q.Device == "" || len(e.Devices) == 0 || slices.Contains(e.Devices, q.Device)) &&
+		e.Level >= q.Level &&
 		(len(q.Kinds) == 0 || slices.Contains(q.Kinds, e.Kind))
 }
 

@@ -64,7 +64,7 @@ type ConditionRow struct {
 	Event EventKind
 	Begun string // "device 3 …"; empty: "is" and the word with its cause
 	// Ended is the event of its end under a chart, and EndedText in a sentence that
-	// "for 12 min" can follow.
+	// ", after 12 min" can follow; empty: "is no longer" and the word with its cause.
 	Ended, EndedText string
 
 	NodeReason string // of the condition of a Kubernetes node; empty: DeviceProblem
@@ -117,13 +117,13 @@ var ConditionKinds = []ConditionRow{
 	},
 	{
 		Kind: ConditionThrottled, Level: Warning, State: true, Word: "throttled", Mark: "T", Damped: true,
-		Event: EventThrottle, Ended: "full clock", EndedText: "is no longer throttled, it was",
-		When: "a process uses the device, its clock is below 97 % of its maximum, and temperature, power or current is at its limit",
+		Event: EventThrottle, Ended: "full clock",
+		When: "a process uses the device and does not leave it idle, its clock is below 97 % of its maximum, and temperature, power or current is at its limit",
 		Do:   "fans, power supply, load",
 	},
 	{
 		Kind: ConditionHot, Level: Warning, State: true, Word: "hot", Mark: "t", Damped: true,
-		Event: EventThrottle, Ended: "cool again", EndedText: "is no longer hot, it was",
+		Event: EventThrottle, Ended: "cool again",
 		When: "within 5 °C of the temperature at which throttling begins, or above it",
 		Do:   "fans and airflow",
 	},
@@ -134,32 +134,32 @@ var ConditionKinds = []ConditionRow{
 	},
 	{
 		Kind: ConditionSlowLink, Level: Warning, Subject: OfLink, State: true, Word: "slow link", Mark: "s", Damped: true,
-		Event: EventLink, Begun: "has a slow PCIe link", Ended: "link ok", EndedText: "has its full PCIe link again, it was slow",
+		Event: EventLink, Begun: "has a slow PCIe link", Ended: "link ok", EndedText: "has its full PCIe link again",
 		When: "PCIe is slower or narrower than both ends can do",
 		Do:   "reseat the board, check the slot",
 	},
 	{
 		Kind: ConditionStuck, Level: Warning, State: true, Word: "stuck?", Mark: "w",
-		Event: EventState, Begun: "has a process that may be stuck", Ended: "not stuck", EndedText: "has no process any more that seems stuck, it had one",
+		Event: EventState, Begun: "has a process that may be stuck", Ended: "not stuck", EndedText: "no longer has a process that seems stuck",
 		When: "a suspicion: a process waits for its chips, and nothing has completed for longer than its own rhythm explains ([work](work.md))",
 		Do:   "`ttmon ops -p PID`",
 	},
 	{
 		Kind: ConditionMemoryFailed, Level: Warning, State: true, Word: "mem fault", Mark: "M", Reads: ReadsTable,
-		Event: EventState, Begun: "has failed GDDR", Ended: "GDDR ok", EndedText: "has working GDDR again, it was failed",
+		Event: EventState, Begun: "has failed GDDR", Ended: "GDDR ok", EndedText: "has working GDDR again",
 		When: "a GDDR module is not trained, or failed its self-test",
 		Do:   "`tt-smi -r /dev/tenstorrent/N`; if it lasts, replace the board",
 	},
 	{
 		Kind: ConditionMemoryErrors, Level: Warning, State: true, Word: "mem error", Mark: "m", Reads: ReadsTable,
-		Event: EventState, Begun: "has GDDR errors", Ended: "GDDR ok", EndedText: "has no GDDR errors any more, it had some",
+		Event: EventState, Begun: "has GDDR errors", Ended: "GDDR ok", EndedText: "has no GDDR errors any more",
 		When: "a GDDR module had an error that was not corrected, since the chip's reset",
 		Do:   "as for `memory_failed`",
 	},
 	{
 		Kind: ConditionReadStalled, Level: Warning, State: true, Word: "stalled", Mark: "R", Reads: ReadsTried,
 		Event: EventState, Begun: "does not answer reads of its telemetry table",
-		Ended: "answers", EndedText: "answers reads of its telemetry table again, it did not",
+		Ended: "answers", EndedText: "answers reads of its telemetry table again",
 		When: "a read of the chip's own table does not return",
 		Do:   "`tt-smi -r /dev/tenstorrent/N`, once its processes have ended",
 	},

@@ -28,7 +28,7 @@ func TestConditionKinds(t *testing.T) {
 			t.Errorf("%s and %s have the mark %s", k.Kind, other, k.Mark)
 		}
 		marks[k.Mark] = k.Kind
-		if (k.Ended == "") != (k.EndedText == "") || k.Begun != "" && k.Event == "" {
+		if k.Ended == "" && k.EndedText != "" || k.Begun != "" && k.Event == "" {
 			t.Errorf("%s: half of an event", k.Kind)
 		}
 		if k.Level > model.Fine {

@@ -51,6 +51,22 @@ interface Rule {
   silenced?: boolean;
 }
 
+/** The kinds of events that are starts and exits of processes. */
+const comings = new Set(["started", "gone"]);
+
+const newest = (list: Event[]) => [...list].reverse();
+
+/** Starts and exits of processes, below what else happened: folded up where there are many of them. */
+function Comings(p: { events: Event[] }) {
+  if (p.events.length === 0) return null;
+  return (
+    <details open={p.events.length <= 10}>
+      <summary>Starts and exits of processes ({p.events.length})</summary>
+      <EventList events={p.events} problem="" />
+    </details>
+  );
+}
+
 export function EventsPage(p: { s: State }) {
   const range = useRange();
   const q = useRoute().query;
@@ -73,7 +89,8 @@ export function EventsPage(p: { s: State }) {
         }
       >
         <Timeline events={shown} start={range.start} end={range.end} />
-        <EventList events={[...shown].reverse()} problem={problem} />
+        <EventList events={newest(shown.filter((e) => !comings.has(e.kind)))} problem={problem} />
+        <Comings events={newest(shown.filter((e) => comings.has(e.kind)))} />
       </Panel>
       <WhatChanged />
     </>

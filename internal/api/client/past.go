@@ -38,6 +38,9 @@ func (c *Client) Events(ctx context.Context, q eventlog.Query) ([]model.Event, e
 	if q.Device != "" {
 		v.Set("device", q.Device)
 	}
+	if q.Level != model.Fine {
+		v.Set("level", q.Level.String())
+	}
 	for _, k := range q.Kinds {
 		v.Add("kind", string(k))
 	}

@@ -55,6 +55,7 @@ func (m Memory) Calls(server *api.Server) []api.Call {
 			{Name: "until", Help: "RFC 3339"},
 			{Name: "device", Help: "bus id"},
 			{Name: "kind", Help: "may be given several times"},
+			{Name: "level", Help: "info, warning or critical: only events that matter at least as much"},
 			{Name: "limit", Help: "the newest so many"},
 			{Name: "follow", Help: "1: go on, as server-sent events"},
 		}},

@@ -228,6 +228,12 @@ func parseEventQuery(r *http.Request) (q eventlog.Query, err error) {
 			return q, errors.New("limit: " + strconv.Quote(text) + " is not a positive number")
 		}
 	}
+	if text := v.Get("level"); text != "" {
+		known := false
+		if q.Level, known = model.ParseLevel(text); !known {
+			return q, errors.New("level: " + strconv.Quote(text) + " is none of info, warning and critical")
+		}
+	}
 	q.Device = v.Get("device")
 	for _, kind := range v["kind"] {
 		q.Kinds = append(q.Kinds, model.EventKind(kind))

@@ -69,7 +69,7 @@ func All(bus []string) []Fault {
 		},
 		{
 			Name: "stuck job", Device: 16, Begin: []string{"run name=stuck,devices=16,load=0.9,kind=ledger,dram=1G,work=matmul 20ms x500; hang"}, End: []string{"kill stuck"},
-			What: "stuck?", Begun: "device 16 has a process that may be stuck", Over: "device 16 has no process any more that seems stuck",
+			What: "stuck?", Begun: "device 16 has a process that may be stuck", Over: "device 16 no longer has a process that seems stuck",
 		},
 		{
 			Name: "driver", Device: 17, Begin: []string{"driver none"}, End: []string{"driver 2.10.0"},

@@ -66,7 +66,7 @@ func TestTaskWhichChip(t *testing.T) {
 	u.shoot("task-which-chip")
 	u.click("since when", "("+row+`).querySelector(".held a")`)
 	// A program that is noticed ten seconds after its start, on a busy machine, is said to have opened the device.
-	u.until("the events around it are listed: its hang, and the program that had begun", `(() => { const text = document.querySelector("ol.events")?.innerText ?? ""; return text.includes("device 17 is hung") && /train \(\d+\) (started on|opened) device 17/.test(text); })()`)
+	u.until("the events around it are listed: its hang, and the program that had begun", `(() => { const text = [...document.querySelectorAll("ol.events")].map(e => e.innerText).join("\n"); return text.includes("device 17 is hung") && /train \(\d+\) (started on|opened) device 17/.test(text); })()`)
 	u.until("what changed then is ranked, the device that hangs first", `(() => { const r = document.querySelector(".changed tbody tr"); return r !== null && r.children[1].textContent === "17"; })()`)
 	u.shoot("task-which-chip-2")
 }

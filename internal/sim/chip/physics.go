@@ -68,10 +68,11 @@ func (c *Chip) advance(n int64) {
 		c.moved[i] += rate * step.Seconds()
 	}
 	s.bytes = c.traffic(s.load)
-	target := c.spec.IdleW + s.load*(c.spec.BusyW-c.spec.IdleW) + 0.8*c.noise(n, saltPower)
+	work := s.load * (c.spec.BusyW - c.spec.IdleW)
 	if over := s.temp - c.spec.LimitC; over > 0 {
-		target *= max(1-over/10, 0.3) // throttled: less clock, less power
+		work *= max(1-over/10, 0.3) // throttled: less clock, less power
 	}
+	target := c.spec.IdleW + work + 0.8*c.noise(n, saltPower)
 	s.watts += (target - s.watts) * powerLag
 	s.temp += (c.heat(s.watts) - s.temp) * heatLag
 	s.rpm += (fanCurve(s.temp) - s.rpm) * fanLag
