@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/runs"
@@ -19,7 +20,7 @@ type BlocksOf struct {
 	// Places tells where in the program memory of each chip was asked for; nil: not known.
 	Places func() []runs.Chip
 	// Sites are the call sites that blocks have by number; nil: not known.
-	Sites func() []runreport.Site
+	Sites func() []callsite.Site
 }
 
 // LedgerBlocks is what is known of a process that keeps a ledger; without one it
@@ -39,7 +40,7 @@ func LedgerBlocks(p *blocks.Process, uid int, path string, l *ledgerfile.Ledger)
 		}
 		return list
 	}
-	of.Sites = func() []runreport.Site { return runreport.Sites(l) }
+	of.Sites = func() []callsite.Site { return callsite.Sites(l) }
 	return of
 }
 

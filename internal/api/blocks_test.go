@@ -8,15 +8,15 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/runreport"
 )
 
 func TestBlocks(t *testing.T) {
 	list := blocks.NewList(blocks.Geometry{Pool: model.DRAM, Banks: 8, Capacity: 1 << 20}, blocks.FromStart)
 	list.Alloc(blocks.Block{Addr: 64, Size: 128, Asked: 1000})
 	known := &blocks.Process{PID: 7, Allocators: []*blocks.Allocator{{Chips: []uint64{5}, Lists: []*blocks.List{list}}}}
-	sites := func() []runreport.Site { return []runreport.Site{{Number: 3, Tag: "weights"}} }
+	sites := func() []callsite.Site { return []callsite.Site{{Number: 3, Tag: "weights"}} }
 	for _, c := range []struct {
 		name, path string
 		blocks     func(int) (BlocksOf, bool)
@@ -46,7 +46,7 @@ func TestBlocks(t *testing.T) {
 			}
 			var answer struct {
 				Process *blocks.Process
-				Sites   []runreport.Site
+				Sites   []callsite.Site
 			}
 			if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || answer.Process.Blocks() != 1 {
 				t.Errorf("%v: %s", err, w.Body)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/failure/story"
 	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/view/why"
 )
@@ -21,7 +22,7 @@ type Failures interface {
 func (s *Server) failures(w http.ResponseWriter, r *http.Request) {
 	list := s.opt.Failures.List(callerOf(r).owns)
 	for i := range list {
-		list[i].Text = why.Sentence(&list[i])
+		list[i].Text = story.Sentence(&list[i])
 	}
 	Answer(w, http.StatusOK, failure.List{Schema: failure.ListSchema, Failures: list})
 }
@@ -29,7 +30,7 @@ func (s *Server) failures(w http.ResponseWriter, r *http.Request) {
 // failure answers with one of them.
 func (s *Server) failure(w http.ResponseWriter, r *http.Request) {
 	if record, ok := s.ownFailure(w, r); ok {
-		record.Text = why.Event(record, true)
+		record.Text = story.Event(record, true)
 		Answer(w, http.StatusOK, record)
 	}
 }

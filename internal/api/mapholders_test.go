@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
@@ -29,8 +29,8 @@ func holding(pool model.Pool, chips []uint64, list ...heldBlock) *blocks.Allocat
 	return &blocks.Allocator{ID: chips[0], Chips: chips, Lists: []*blocks.List{l}}
 }
 
-func site(number int, tensor string, lines ...int) runreport.Site {
-	s := runreport.Site{Number: number, Tensor: tensor}
+func site(number int, tensor string, lines ...int) callsite.Site {
+	s := callsite.Site{Number: number, Tensor: tensor}
 	for _, n := range lines {
 		s.Stack = append(s.Stack, ledgerfile.Frame{File: "/x/model.py", Line: n, Function: "f"})
 	}
@@ -57,7 +57,7 @@ func TestMapHolders(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
 		allocators []*blocks.Allocator
-		sites      []runreport.Site
+		sites      []callsite.Site
 		chips      []runs.Chip
 		want       []string
 	}{
@@ -65,7 +65,7 @@ func TestMapHolders(t *testing.T) {
 		{
 			"a helper is not credited, a line has two sites with a tensor each",
 			[]*blocks.Allocator{holding(model.DRAM, []uint64{1}, heldBlock{64, 1, 5}, heldBlock{32, 2, 3}, heldBlock{512, 3, 4}, heldBlock{64, 0, 0})},
-			[]runreport.Site{site(1, "[1,2] bfloat16", 6, 10), site(2, "[3] float32", 6, 10), site(3, "", 6, 12)},
+			[]callsite.Site{site(1, "[1,2] bfloat16", 6, 10), site(2, "[3] float32", 6, 10), site(3, "", 6, 12)},
 			nil,
 			[]string{
 				`dram 1 "model.py:12 f" others 0: 512, 1024 in 1 since 4000, grew false, [{3 }]`,
@@ -78,7 +78,7 @@ func TestMapHolders(t *testing.T) {
 			[]*blocks.Allocator{
 				holding(model.DRAM, []uint64{1}, heldBlock{64, 1, 1}, heldBlock{32, 2, 1}), holding(model.DRAM, []uint64{2}, heldBlock{1024, 2, 1}), holding(model.L1, []uint64{1}, heldBlock{64, 1, 1}),
 			},
-			[]runreport.Site{site(1, "", 10), site(2, "", 12)},
+			[]callsite.Site{site(1, "", 10), site(2, "", 12)},
 			nil,
 			[]string{
 				`dram 2 "model.py:10 f" others 0: 64, 128 in 1 since 1000, grew false, [{1 }]`,
@@ -90,7 +90,7 @@ func TestMapHolders(t *testing.T) {
 		{
 			"a line that grew step by step, beside weights",
 			[]*blocks.Allocator{holding(model.DRAM, []uint64{1}, steps...)},
-			[]runreport.Site{site(1, "", 10), site(2, "", 12)},
+			[]callsite.Site{site(1, "", 10), site(2, "", 12)},
 			frees,
 			[]string{
 				`dram 1 "model.py:12 f" others 0: 4096, 8192 in 1 since 10000, grew false, [{2 }]`,
@@ -100,7 +100,7 @@ func TestMapHolders(t *testing.T) {
 		{
 			"in a program that only allocates everything grows",
 			[]*blocks.Allocator{holding(model.DRAM, []uint64{1}, steps...)},
-			[]runreport.Site{site(1, "", 10), site(2, "", 12)},
+			[]callsite.Site{site(1, "", 10), site(2, "", 12)},
 			[]runs.Chip{},
 			[]string{
 				`dram 1 "model.py:12 f" others 0: 4096, 8192 in 1 since 10000, grew false, [{2 }]`,
@@ -111,7 +111,7 @@ func TestMapHolders(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			of := BlocksOf{Process: &blocks.Process{Allocators: tt.allocators}}
 			if tt.sites != nil {
-				of.Sites = func() []runreport.Site { return tt.sites }
+				of.Sites = func() []callsite.Site { return tt.sites }
 			}
 			got := holdersOf(&of, tt.chips)
 			for i := range max(len(got), len(tt.want)) {
@@ -128,13 +128,13 @@ func TestMapHolders(t *testing.T) {
 func TestMapHoldersAreBounded(t *testing.T) {
 	const n = 5 * maxMapHolders
 	var list []heldBlock
-	var sites []runreport.Site
+	var sites []callsite.Site
 	for i := range n {
 		list = append(list, heldBlock{uint64(n-i) * 32, uint32(i + 1), int64(i + 1)})
 		sites = append(sites, site(i+1, "", i+1))
 	}
 	a := holding(model.DRAM, []uint64{1}, list...)
-	of := BlocksOf{Process: &blocks.Process{Allocators: []*blocks.Allocator{a}}, Sites: func() []runreport.Site { return sites }}
+	of := BlocksOf{Process: &blocks.Process{Allocators: []*blocks.Allocator{a}}, Sites: func() []callsite.Site { return sites }}
 	m := newMapPool(of.Process, a.Lists[0], a, func(uint64) string { return "" })
 	got := newMapLines(&of, nil).of(a.Lists[0], a, m.Blocks)
 	if len(got) != maxMapHolders+1 {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/runreport"
@@ -68,7 +69,7 @@ func TestMemOfALedger(t *testing.T) {
 				}
 			}
 		}
-		Sites []runreport.Site
+		Sites []callsite.Site
 	}
 	if err := json.Unmarshal(out, &doc); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/failure"
-	"github.com/ttmon/ttmon/internal/view/why"
+	"github.com/ttmon/ttmon/internal/failure/story"
 )
 
 // maxFailures bounds the failures that are kept until the end: one that repeats is
@@ -32,23 +32,23 @@ func (b *builder) addFailures() {
 	})
 	for _, r := range list {
 		b.to.Instant(&Instant{
-			Group: processGroup(r.Process.PID, r.Process.Name), Track: "failed allocations", Name: why.Event(r, true), NS: r.Time.UnixNano(), Args: failureArgs(r),
+			Group: processGroup(r.Process.PID, r.Process.Name), Track: "failed allocations", Name: story.Event(r, true), NS: r.Time.UnixNano(), Args: failureArgs(r),
 		})
 	}
 }
 
 // failureArgs are the details of a failure.
 func failureArgs(r *failure.Record) []Arg {
-	args := []Arg{{"id", r.ID}, {"verdict", why.Verdict(r)}, {"asked for", why.Requested(r)}, {"free", why.Free(r)}, {"where", why.Where(r)}}
-	if line, function := why.Requester(r); line != "" {
+	args := []Arg{{"id", r.ID}, {"verdict", story.Verdict(r)}, {"asked for", story.Requested(r)}, {"free", story.Free(r)}, {"where", story.Where(r)}}
+	if line, function := story.Requester(r); line != "" {
 		args = append(args, Arg{"line", strings.TrimSpace(line + " " + function)})
 	}
-	for _, h := range why.Holders(r) {
-		if args = append(args, Arg{"held by", why.HolderText(&h)}); len(args) >= maxFailureArgs {
+	for _, h := range story.Holders(r) {
+		if args = append(args, Arg{"held by", story.HolderText(&h)}); len(args) >= maxFailureArgs {
 			break
 		}
 	}
-	for _, s := range why.Fixes(r, r.Time) {
+	for _, s := range story.Fixes(r, r.Time) {
 		args = append(args, Arg{"would have fitted", s})
 	}
 	return args

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/source/track"
 	"github.com/ttmon/ttmon/internal/view/bankmap"
 	"github.com/ttmon/ttmon/internal/view/tui/bank"
@@ -17,7 +17,7 @@ import (
 
 // fromLedger answers from the ledger of a process.
 func fromLedger(h *host.Host, p track.Process, snap *model.Snapshot) *Answer {
-	a := &Answer{Processes: []*blocks.Process{p.State}, Snapshot: snap, Time: time.Now(), sites: runreport.Sites(p.Ledger)}
+	a := &Answer{Processes: []*blocks.Process{p.State}, Snapshot: snap, Time: time.Now(), sites: callsite.Sites(p.Ledger)}
 	a.Place, a.Tensor = bankmap.CallSites(a.sites)
 	a.Refresh = func(_ context.Context) bank.Answer {
 		answer := bank.Answer{At: time.Now(), Options: bankmap.Options{Title: title(snap, p.PID), Chip: words.ChipNames(snap)}}
@@ -27,7 +27,7 @@ func fromLedger(h *host.Host, p track.Process, snap *model.Snapshot) *Answer {
 			return answer
 		}
 		answer.Process = now.State
-		answer.Options.Place, answer.Options.Tensor = bankmap.CallSites(runreport.Sites(now.Ledger))
+		answer.Options.Place, answer.Options.Tensor = bankmap.CallSites(callsite.Sites(now.Ledger))
 		return answer
 	}
 	return a

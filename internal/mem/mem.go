@@ -17,11 +17,11 @@ import (
 	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/console"
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/view/bankmap"
 	"github.com/ttmon/ttmon/internal/view/lines"
@@ -46,7 +46,7 @@ type Answer struct {
 	// watched: there are no Processes then.
 	Reported *apitype.Buffers
 
-	sites []runreport.Site // of its blocks, by number; nil: not known
+	sites []callsite.Site // of its blocks, by number; nil: not known
 }
 
 // Question is about the allocators of one process, or of all that use the chosen
@@ -133,7 +133,7 @@ func refresh(path string, pid int) func(context.Context) bank.Answer {
 		c := client.New(path) // the screen asks from another goroutine than Next
 		defer c.Close()
 		answer := bank.Answer{At: time.Now(), Options: bankmap.Options{}}
-		var sites []runreport.Site
+		var sites []callsite.Site
 		if answer.Process, sites, answer.Err = c.Blocks(ctx, pid); answer.Err != nil {
 			return answer
 		}
@@ -146,7 +146,7 @@ func refresh(path string, pid int) func(context.Context) bank.Answer {
 }
 
 // callSites says where blocks were asked for, and what for; nil: not known.
-func callSites(sites []runreport.Site) (place, tensor func(blocks.Block) string) {
+func callSites(sites []callsite.Site) (place, tensor func(blocks.Block) string) {
 	if sites == nil {
 		return nil, nil
 	}
@@ -155,7 +155,7 @@ func callSites(sites []runreport.Site) (place, tensor func(blocks.Block) string)
 
 // processes asks ttmond for the processes that are meant, and for the call sites of
 // one: a number of a site is one in its own ledger.
-func (q Question) processes(ctx context.Context, c *client.Client, snap *model.Snapshot) (found []*blocks.Process, sites []runreport.Site, err error) {
+func (q Question) processes(ctx context.Context, c *client.Client, snap *model.Snapshot) (found []*blocks.Process, sites []callsite.Site, err error) {
 	if q.PID != 0 {
 		p, sites, err := c.Blocks(ctx, q.PID)
 		if errors.Is(err, client.ErrNotFound) {

@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/view/bankmap"
 	"github.com/ttmon/ttmon/internal/view/lines"
@@ -29,7 +29,7 @@ func process(t *testing.T) []byte {
 	t.Helper()
 	l := blocks.NewList(blocks.Geometry{Pool: model.DRAM, Banks: 2, Capacity: 1 << 20, Align: 32, Smallest: 32}, blocks.FromStart)
 	l.Alloc(blocks.Block{Addr: 0, Size: 4096, Site: 3})
-	b, err := json.Marshal(map[string]any{"process": &blocks.Process{PID: 4242, Start: 7, Allocators: []*blocks.Allocator{{ID: 1, Chips: []uint64{1}, Lists: []*blocks.List{l}}}}, "sites": []runreport.Site{{Number: 3, Stack: []ledgerfile.Frame{{File: "model.py", Line: 88}}, Blocks: 1, Bytes: 8192}}})
+	b, err := json.Marshal(map[string]any{"process": &blocks.Process{PID: 4242, Start: 7, Allocators: []*blocks.Allocator{{ID: 1, Chips: []uint64{1}, Lists: []*blocks.List{l}}}}, "sites": []callsite.Site{{Number: 3, Stack: []ledgerfile.Frame{{File: "model.py", Line: 88}}, Blocks: 1, Bytes: 8192}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/failure/gather"
 	"github.com/ttmon/ttmon/internal/failure/keep"
+	"github.com/ttmon/ttmon/internal/failure/story"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/why"
 )
 
 // failures are the allocations that failed: the last ones, and what gathers them.
@@ -31,7 +31,7 @@ func newFailures(d *ttmond) *failures {
 func (d *ttmond) allocationFailed(r *failure.Record) {
 	d.log.Info("allocation failed", "id", r.ID, "pid", r.Process.PID, "uid", r.Process.UID, "pool", r.Pool, "bank_bytes", r.Need(), "cause", r.Verdict.Cause)
 	e := model.Event{
-		Time: r.Time, Kind: model.EventNoRoom, Level: model.Warning, Short: strconv.Itoa(r.Process.PID) + " no room", Text: why.Event(r, false),
+		Time: r.Time, Kind: model.EventNoRoom, Level: model.Warning, Short: strconv.Itoa(r.Process.PID) + " no room", Text: story.Event(r, false),
 		Process: true, PID: r.Process.PID, Failure: r.ID,
 	}
 	for _, c := range r.Chips {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
@@ -34,34 +35,11 @@ func liveQuarters(l *ledgerfile.Ledger, site int) []uint64 {
 	out := make([]uint64, runs.Quarters)
 	for i := range l.Blocks {
 		if b := &l.Blocks[i]; b.Site == site && end.After(first) {
-			out[quarter(b.Born.Sub(first), end.Sub(first))]++
+			out[blocks.Quarter(b.Born.Sub(first), end.Sub(first))]++
 		}
 	}
 	return out
 }
-
-// quarter is the part of a span in which something happened so long after its
-// beginning.
-func quarter(after, span time.Duration) int {
-	return min(int(after/(span/runs.Quarters+1)), runs.Quarters-1)
-}
-
-// Growth counts the blocks of a line that a running program holds, by when they
-// were made. The rule is that of what was left.
-type Growth struct {
-	First, End int64 // Unix time in ns: of the line's oldest block, and of the program's youngest
-	counts     [runs.Quarters]int
-}
-
-// Add counts a block of the line.
-func (g *Growth) Add(born int64) {
-	if born >= g.First && born <= g.End && g.End > g.First {
-		g.counts[quarter(time.Duration(born-g.First), time.Duration(g.End-g.First))]++
-	}
-}
-
-// Steady reports whether blocks came in each quarter of the time.
-func (g *Growth) Steady() bool { return !slices.Contains(g.counts[:], 0) }
 
 // markGrown says which lines of a pool grew step by step, in a program that freed
 // at least as much as it left. Places that share a line are judged together.

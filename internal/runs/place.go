@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/sorted"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
@@ -33,7 +34,7 @@ type Place struct {
 func Larger(a, b *Place) int { return cmp.Compare(b.Bytes, a.Bytes) }
 
 // Quarters is how many parts the time is divided into in which blocks were made.
-const Quarters = 4
+const Quarters = blocks.Quarters
 
 // AddQuarters adds counts up.
 func AddQuarters(a, b []uint64) []uint64 {

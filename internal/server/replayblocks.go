@@ -8,8 +8,8 @@ import (
 	"strconv"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/recording"
-	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/runs"
 )
 
@@ -23,14 +23,14 @@ func heldBy(s *recording.State, pid int) (api.BlocksOf, bool) {
 		return api.BlocksOf{
 			Process: s.Blocks(p.ID), UID: os.Geteuid(),
 			Places: func() []runs.Chip { return places },
-			Sites:  func() []runreport.Site { return sites },
+			Sites:  func() []callsite.Site { return sites },
 		}, true
 	}
 	return api.BlocksOf{}, false
 }
 
 // sitesOf are the call sites of what a process holds.
-func sitesOf(s *recording.State, process uint32) []runreport.Site {
+func sitesOf(s *recording.State, process uint32) []callsite.Site {
 	found := map[uint32]bool{}
 	for _, id := range s.Lists() {
 		def, live, _ := s.List(id)
@@ -41,10 +41,10 @@ func sitesOf(s *recording.State, process uint32) []runreport.Site {
 			found[b.Site] = true
 		}
 	}
-	out := []runreport.Site{}
+	out := []callsite.Site{}
 	for _, number := range slices.Sorted(maps.Keys(found)) {
 		if site, ok := s.Site(number); ok {
-			out = append(out, runreport.Site{Number: int(number), Tag: site.Tag, Stack: site.Stack})
+			out = append(out, callsite.Site{Number: int(number), Tag: site.Tag, Stack: site.Stack})
 		}
 	}
 	return out

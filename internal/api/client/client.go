@@ -19,8 +19,8 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
@@ -126,14 +126,14 @@ func (c *Client) Stale(ctx context.Context) (*wire.Stale, error) {
 
 // Blocks asks for the allocators of a process, with every block. Of one that is
 // not watched nothing is known: ErrNotFound.
-func (c *Client) Blocks(ctx context.Context, pid int) (*blocks.Process, []runreport.Site, error) {
+func (c *Client) Blocks(ctx context.Context, pid int) (*blocks.Process, []callsite.Site, error) {
 	body, err := c.get(ctx, fmt.Sprintf("/v1/processes/%d/blocks", pid))
 	if err != nil {
 		return nil, nil, err
 	}
 	var answer struct {
 		Process *blocks.Process
-		Sites   []runreport.Site
+		Sites   []callsite.Site
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return nil, nil, fmt.Errorf("reading the blocks of process %d: %w", pid, err)

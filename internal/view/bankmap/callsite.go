@@ -5,7 +5,6 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/callsite"
-	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/words"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
@@ -13,7 +12,7 @@ import (
 // CallSites return for a block which line of the program asked for
 // them, by tag and by the line that tells it from the others, and for which
 // tensor. A function is nil where nothing is known.
-func CallSites(sites []runreport.Site) (place, tensor func(blocks.Block) string) {
+func CallSites(sites []callsite.Site) (place, tensor func(blocks.Block) string) {
 	stacks := make([][]ledgerfile.Frame, len(sites))
 	for i := range sites {
 		stacks[i] = sites[i].Stack

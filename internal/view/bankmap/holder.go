@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
-	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
@@ -59,12 +58,12 @@ func Holders(l *blocks.List, place func(blocks.Block) string) (list []*Holder, b
 
 // markSteady says which holders' blocks came step by step, up to the youngest block.
 func markSteady(l *blocks.List, by map[string]*Holder, place func(blocks.Block) string, youngest int64) {
-	growth := map[*Holder]*runreport.Growth{}
+	growth := map[*Holder]*blocks.Growth{}
 	for b := range l.All() {
 		h := by[place(b)]
 		g := growth[h]
 		if g == nil {
-			g = &runreport.Growth{First: h.Oldest, End: youngest}
+			g = &blocks.Growth{First: h.Oldest, End: youngest}
 			growth[h] = g
 		}
 		if b.Born > 0 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/callsite"
+	"github.com/ttmon/ttmon/internal/failure/story"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/runs"
@@ -113,7 +114,7 @@ func (p *printer) failures(r *runreport.Report) {
 	if n := len(r.Failures) - 1; n > 0 {
 		p.line("  before it")
 		for _, f := range r.Failures[max(0, n-4):n] {
-			p.line("    %s  %s", clock(f.Time.Sub(r.Run.Start).Seconds()), words.Truncate(why.Event(f, true), max(p.o.Width-12, 20)))
+			p.line("    %s  %s", clock(f.Time.Sub(r.Run.Start).Seconds()), words.Truncate(story.Event(f, true), max(p.o.Width-12, 20)))
 		}
 		if n > 4 {
 			p.line("    and %d earlier ones: --json has them", n-4)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/failure/story"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/sheet"
 )
@@ -31,6 +32,6 @@ func FuzzShown(f *testing.F) {
 		}
 		sheet.AppendHTML(nil, Sheet(r, Options{Now: noon}))
 		AppendList(nil, []failure.Summary{r.Summary()}, noon, lines.Options{})
-		_ = Event(r, true)
+		_ = story.Event(r, true)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/failure/story"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/words"
@@ -18,12 +19,12 @@ func AppendList(dst []byte, list []failure.Summary, now time.Time, to lines.Opti
 	p := lines.Printer{Options: to, Buf: dst}
 	for i := range list {
 		x := &list[i]
-		cause := Cause(x.Cause)
+		cause := story.Cause(x.Cause)
 		if x.Count > 1 {
 			cause += fmt.Sprintf(" ×%d", x.Count)
 		}
 		pool, _ := model.PoolNamed(x.Pool)
-		t.Add(words.Escape(x.ID), ago(now, x.Last), words.PoolName(pool), total(x), cause)
+		t.Add(words.Escape(x.ID), ago(now, x.Last), words.PoolName(pool), story.Total(x), cause)
 	}
 	at := t.Layout(p.LayoutWidth())
 	for i := range list {
@@ -38,52 +39,11 @@ func AppendList(dst []byte, list []failure.Summary, now time.Time, to lines.Opti
 func listProgram(x *failure.Summary, width int) string {
 	line, pid := "", fmt.Sprintf(" (%d)", x.Process.PID)
 	if x.Line != nil {
-		line = Line(*x.Line) + "  "
+		line = story.Line(*x.Line) + "  "
 	}
 	room := min(60, width-words.Width(line)-len(pid))
 	if room < 8 && line != "" {
 		return strings.TrimSpace(line) + pid // which names the program, too
 	}
 	return line + words.CommandLine(cmp.Or(x.Process.Command, x.Process.Name), room) + pid
-}
-
-// Sentence is a failure of a list in a few words: "no room for 640 KiB of L1:
-// fragmented".
-func Sentence(x *failure.Summary) string {
-	switch x.Kind {
-	case failure.Clash:
-		if x.Cause == failure.TooLarge {
-			return "circular buffers are larger than L1"
-		}
-		return "circular buffers clash with a buffer of L1"
-	case failure.Trace:
-		return fmt.Sprintf("trace region too small: traces need %s", total(x))
-	case failure.NoRoom:
-	}
-	pool, _ := model.PoolNamed(x.Pool)
-	return fmt.Sprintf("no room for %s of %s: %s", total(x), words.PoolName(pool), Cause(x.Cause))
-}
-
-// total is what was asked for over all banks or, where that is not known, of one.
-func total(x *failure.Summary) string {
-	switch {
-	case x.Kind == failure.Clash:
-		return words.Nothing
-	case x.Bytes > 0:
-		return words.Bytes(x.Bytes)
-	}
-	return words.Bytes(x.BankBytes) + " a " + bankOf(x.Pool)
-}
-
-// Cause is a cause in a word or two.
-func Cause(c failure.Cause) string {
-	switch c {
-	case failure.TooLarge:
-		return "too large"
-	case failure.Overlap:
-		return "clash"
-	case failure.RegionTooSmall:
-		return "region too small"
-	}
-	return words.Escape(string(c))
 }

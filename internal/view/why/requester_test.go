@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/failure/story"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -30,7 +31,7 @@ func TestRequester(t *testing.T) {
 			for i, s := range tt.held {
 				r.Sites = append(r.Sites, failure.Site{Number: uint32(i + 1), Stack: s})
 			}
-			line, function := Requester(r)
+			line, function := story.Requester(r)
 			if line+" "+function != tt.want || around(r) != tt.around {
 				t.Errorf("%s %s, %q", line, function, around(r))
 			}

@@ -1,3 +1,9 @@
+// Package why shows a failed allocation: what was asked for and by which line,
+// the bank with the missing piece against its holes, who holds the rest, why the
+// request failed and what would have made it fit.
+//
+// It is a view of records of internal/failure, for ttmon why, ttmon run and the page;
+// the sentences are those of internal/failure/story.
 package why
 
 import (
@@ -10,6 +16,7 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/failure/story"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/words"
@@ -47,19 +54,19 @@ func Append(dst []byte, r *failure.Record, o Options, to lines.Options) []byte {
 
 // Sheet is the story of a failed allocation.
 func Sheet(r *failure.Record, o Options) *sheet.Sheet {
-	holders := Holders(r)
-	s := &sheet.Sheet{Title: title(r, o), Status: &sheet.Note{Code: string(r.Verdict.Cause), Text: Verdict(r)}}
+	holders := story.Holders(r)
+	s := &sheet.Sheet{Title: title(r, o), Status: &sheet.Note{Code: string(r.Verdict.Cause), Text: story.Verdict(r)}}
 	s.Parts = append(s.Parts, sheet.Part{Pairs: request(r, o)})
-	if m := sheet.MapOf(r.State, colorOf(holders), r.Time, o.Spans); m != nil {
+	if m := sheet.MapOf(r.State, story.Numbers(holders), r.Time, o.Spans); m != nil {
 		for i := range holders {
 			m.Names = append(m.Names, strings.TrimSpace(holders[i].Name()+" "+holders[i].Function+" "+holders[i].Tensor))
 		}
 		m.Piece = piece(r)
 		s.Parts = append(s.Parts, sheet.Part{Map: m})
 	}
-	s.Parts = append(s.Parts, sheet.Part{Title: "Who held each " + Bank(r), Table: holderTable(r, holders, o)})
+	s.Parts = append(s.Parts, sheet.Part{Title: "Who held each " + story.Bank(r), Table: holderTable(r, holders, o)})
 	fixes := sheet.Part{Title: fixTitle(r)}
-	for i, text := range Fixes(r, o.Now) {
+	for i, text := range story.Fixes(r, o.Now) {
 		fixes.Notes = append(fixes.Notes, sheet.Note{Code: string(r.Verdict.Fixes[i].Kind), Text: text})
 	}
 	stack := sheet.Part{Title: "Stack of the request", Folded: !o.Stack}
@@ -73,13 +80,13 @@ func Sheet(r *failure.Record, o Options) *sheet.Sheet {
 // title is who failed and at what.
 func title(r *failure.Record, o Options) string {
 	if o.Brief {
-		return What(r) + " on " + Where(r)
+		return story.What(r) + " on " + story.Where(r)
 	}
 	who := strconv.Itoa(r.Process.PID)
 	if o.User != nil && r.Process.UID >= 0 {
 		who += ", " + words.Escape(o.User(r.Process.UID))
 	}
-	return fmt.Sprintf("%s (%s): %s", Program(r), who, What(r))
+	return fmt.Sprintf("%s (%s): %s", story.Program(r), who, story.What(r))
 }
 
 // request is what was asked for, when and where.
@@ -93,17 +100,17 @@ func request(r *failure.Record, o Options) []sheet.Pair {
 		list = append(list, sheet.Pair{Name: "times", Value: sheet.Text(strconv.FormatUint(r.Count, 10) + "; this is one of them")}, at("first", r.First, clock(r.First)), at("last", r.Last, clock(r.Last)))
 	}
 	if !o.Brief {
-		list = append(list, sheet.Pair{Name: "where", Value: sheet.Text(Where(r))})
+		list = append(list, sheet.Pair{Name: "where", Value: sheet.Text(story.Where(r))})
 	}
-	list = append(list, sheet.Pair{Name: "asked for", Value: sheet.Text(Requested(r))})
-	if line, function := Requester(r); line != "" {
+	list = append(list, sheet.Pair{Name: "asked for", Value: sheet.Text(story.Requested(r))})
+	if line, function := story.Requester(r); line != "" {
 		by := strings.TrimSpace(line + " " + function)
 		if around := around(r); around != "" {
 			by += ", " + around
 		}
 		list = append(list, sheet.Pair{Name: "by", Value: sheet.Text(by)})
 	}
-	return append(list, sheet.Pair{Name: "free", Value: sheet.Text(Free(r))})
+	return append(list, sheet.Pair{Name: "free", Value: sheet.Text(story.Free(r))})
 }
 
 func ago(now, at time.Time) string {
@@ -115,11 +122,11 @@ func ago(now, at time.Time) string {
 
 // around names the lines of the program inside and outside the one that asked.
 func around(r *failure.Record) string {
-	requester, _ := Requester(r)
+	requester, _ := story.Requester(r)
 	var parts, through, callers []string
 	to := &through
 	for _, f := range callsite.Own(r.Stack) {
-		if line := Line(f); line == requester && to == &through {
+		if line := story.Line(f); line == requester && to == &through {
 			to = &callers
 		} else {
 			*to = append(*to, line)
@@ -135,16 +142,16 @@ func around(r *failure.Record) string {
 }
 
 // holderTable lists who holds the pool, by line.
-func holderTable(r *failure.Record, holders []Holder, o Options) *sheet.Table {
+func holderTable(r *failure.Record, holders []story.Holder, o Options) *sheet.Table {
 	t := &sheet.Table{Rows: []sheet.Row{}, Columns: []sheet.Column{
 		{Name: "line", Head: "Line", Least: 12, Most: 28},
 		{Name: "function", Head: "Function", Most: 24, Rank: 4},
-		{Name: "held", Head: "a " + Bank(r), Right: true},
+		{Name: "held", Head: "a " + story.Bank(r), Right: true},
 		{Name: "share", Bar: true, Rank: 3, Least: lines.MinBar},
 		{Name: "blocks", Head: "Blocks", Right: true, Rank: 2},
 		{Name: "age", Head: "Oldest", Right: true, Rank: 1},
 	}}
-	tensors := slices.ContainsFunc(holders, func(h Holder) bool { return h.Tensor != "" })
+	tensors := slices.ContainsFunc(holders, func(h story.Holder) bool { return h.Tensor != "" })
 	if tensors {
 		t.Columns = append(t.Columns, sheet.Column{Name: "tensor", Head: "For", Rest: true, Rank: 5})
 	}
@@ -193,12 +200,12 @@ func notes(r *failure.Record) (p sheet.Part) {
 	p.Title = "Notes"
 	if r.Verdict.Cause != failure.Unknown {
 		for _, d := range r.Doubts {
-			if text := doubt(d); text != "" {
+			if text := story.Doubt(d); text != "" {
 				p.Notes = append(p.Notes, sheet.Note{Code: string(d), Text: text})
 			}
 		}
 	}
-	for _, text := range Others(r) {
+	for _, text := range story.Others(r) {
 		p.Notes = append(p.Notes, sheet.Note{Code: "others", Text: text})
 	}
 	return p
@@ -211,17 +218,6 @@ func frames(stack []ledgerfile.Frame) []string {
 		list = append(list, strings.TrimSpace(fmt.Sprintf("%s%s %s", words.Escape(f.File), position(f), words.Escape(f.Function))))
 	}
 	return list
-}
-
-// colorOf is the number of who has a block.
-func colorOf(holders []Holder) func(blocks.Block) int {
-	number := map[uint32]int{}
-	for i := range holders {
-		for _, s := range holders[i].sites {
-			number[s] = holders[i].Number
-		}
-	}
-	return func(b blocks.Block) int { return number[b.Site] }
 }
 
 // piece is what was asked for of a bank, where it is drawn, and what is written
@@ -240,4 +236,13 @@ func piece(r *failure.Record) *sheet.Piece {
 		return &sheet.Piece{At: largest.Addr, Size: r.Region.Bank, Label: "the trace that was refused"}
 	}
 	return &sheet.Piece{At: largest.Addr, Size: r.Need(), Label: words.Bytes(r.Need()) + " were asked for"}
+}
+
+// position is where in its file a frame is: its line, or an offset where it has
+// none.
+func position(f ledgerfile.Frame) string {
+	if f.Line == 0 && f.Offset != 0 {
+		return fmt.Sprintf("+%#x", f.Offset)
+	}
+	return ":" + strconv.Itoa(f.Line)
 }

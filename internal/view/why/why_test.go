@@ -8,6 +8,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/failure/story"
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/lines"
@@ -158,7 +159,7 @@ func TestASCII(t *testing.T) {
 // TestForeignText: what programs are called, and their lines, is text and no more.
 func TestForeignText(t *testing.T) {
 	r := stories()["hostile"]
-	text := string(Append(nil, r, Options{Now: noon, Stack: true}, lines.Options{Width: 120})) + string(AppendList(nil, []failure.Summary{r.Summary()}, noon, lines.Options{})) + Event(r, true)
+	text := string(Append(nil, r, Options{Now: noon, Stack: true}, lines.Options{Width: 120})) + string(AppendList(nil, []failure.Summary{r.Summary()}, noon, lines.Options{})) + story.Event(r, true)
 	if strings.ContainsAny(text, "\x1b\a") {
 		t.Errorf("%q", text)
 	}
@@ -231,10 +232,10 @@ func TestSubDevice(t *testing.T) {
 	r := record(model.L1, 256*kib, 512*kib)
 	r.SubDevice = &number
 	r.Judge()
-	if got := What(r); got != "L1 of sub-device 1: no room" {
+	if got := story.What(r); got != "L1 of sub-device 1: no room" {
 		t.Errorf("what: %q", got)
 	}
-	if got := Verdict(r); !strings.Contains(got, "256 KiB for the sub-device (local_l1_size)") {
+	if got := story.Verdict(r); !strings.Contains(got, "256 KiB for the sub-device (local_l1_size)") {
 		t.Errorf("verdict: %q", got)
 	}
 }
@@ -245,10 +246,10 @@ func TestEventForAll(t *testing.T) {
 	r := record(model.DRAM, 4096, 8192)
 	r.Process.Command = "/usr/bin/python3 /home/anna/serve.py --key=secret"
 	r.Judge()
-	if got := Event(r, false); !strings.HasPrefix(got, "serve.py (4242): ") || strings.Contains(got, "secret") || strings.Contains(got, "model.py") {
+	if got := story.Event(r, false); !strings.HasPrefix(got, "serve.py (4242): ") || strings.Contains(got, "secret") || strings.Contains(got, "model.py") {
 		t.Error(got)
 	}
-	if got := Event(r, true); !strings.Contains(got, "secret") || !strings.Contains(got, "model.py") {
+	if got := story.Event(r, true); !strings.Contains(got, "secret") || !strings.Contains(got, "model.py") {
 		t.Errorf("for its user: %s", got)
 	}
 }

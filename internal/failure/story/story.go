@@ -1,10 +1,9 @@
-// Package why shows a failed allocation: what was asked for and by which line,
-// the bank with the missing piece against its holes, who holds the rest, why the
-// request failed and what would have made it fit.
+// Package story says a failed allocation in sentences: what was asked for and by which
+// line, who held the rest, why the request failed and what would have made it fit.
 //
-// It is a view: it reads records of internal/failure and makes text of them, for
-// ttmon why, ttmon run, events and the page.
-package why
+// It reads records of internal/failure, for events, exported recordings and the views
+// of internal/view/why.
+package story
 
 import (
 	"cmp"
@@ -157,15 +156,6 @@ func holderOf(list []Holder, b blocks.Block) *Holder {
 // Line is a frame in short: model.py:88, or libtt_metal.so+0x1234.
 func Line(f ledgerfile.Frame) string {
 	return words.Escape(callsite.Name(f))
-}
-
-// position is where in its file a frame is: its line, or an offset where it has
-// none.
-func position(f ledgerfile.Frame) string {
-	if f.Line == 0 && f.Offset != 0 {
-		return fmt.Sprintf("+%#x", f.Offset)
-	}
-	return ":" + strconv.Itoa(f.Line)
 }
 
 // Requester is the line that made the request, and its function; empty: not known. Where what is
@@ -439,14 +429,15 @@ func blockText(list []blocks.Block, holders []Holder, bank string, at time.Time)
 // Doubts say what is not known.
 func Doubts(r *failure.Record) (list []string) {
 	for _, d := range r.Doubts {
-		if text := doubt(d); text != "" {
+		if text := Doubt(d); text != "" {
 			list = append(list, text)
 		}
 	}
 	return list
 }
 
-func doubt(d failure.DoubtKind) string {
+// Doubt says one thing that is not known; empty: there is no sentence for it.
+func Doubt(d failure.DoubtKind) string {
 	switch d {
 	case failure.StateUnknown:
 		return "the process ran before it was watched, or events were lost: its blocks are not all known"
@@ -505,4 +496,56 @@ func Event(r *failure.Record, own bool) string {
 	case failure.NoRoom:
 	}
 	return fmt.Sprintf("%s (%d): no room for %s a %s of %s%s on %s: %s%s", program, r.Process.PID, words.Bytes(r.Need()), Bank(r), words.PoolName(r.PoolKind()), by, Where(r), Cause(r.Verdict.Cause), times)
+}
+
+// Sentence is a failure of a list in a few words: "no room for 640 KiB of L1:
+// fragmented".
+func Sentence(x *failure.Summary) string {
+	switch x.Kind {
+	case failure.Clash:
+		if x.Cause == failure.TooLarge {
+			return "circular buffers are larger than L1"
+		}
+		return "circular buffers clash with a buffer of L1"
+	case failure.Trace:
+		return fmt.Sprintf("trace region too small: traces need %s", Total(x))
+	case failure.NoRoom:
+	}
+	pool, _ := model.PoolNamed(x.Pool)
+	return fmt.Sprintf("no room for %s of %s: %s", Total(x), words.PoolName(pool), Cause(x.Cause))
+}
+
+// Total is what was asked for over all banks or, where that is not known, of one.
+func Total(x *failure.Summary) string {
+	switch {
+	case x.Kind == failure.Clash:
+		return words.Nothing
+	case x.Bytes > 0:
+		return words.Bytes(x.Bytes)
+	}
+	return words.Bytes(x.BankBytes) + " a " + bankOf(x.Pool)
+}
+
+// Cause is a cause in a word or two.
+func Cause(c failure.Cause) string {
+	switch c {
+	case failure.TooLarge:
+		return "too large"
+	case failure.Overlap:
+		return "clash"
+	case failure.RegionTooSmall:
+		return "region too small"
+	}
+	return words.Escape(string(c))
+}
+
+// Numbers are the numbers of holders, by their blocks; 0: it has none.
+func Numbers(holders []Holder) func(blocks.Block) int {
+	number := map[uint32]int{}
+	for i := range holders {
+		for _, s := range holders[i].sites {
+			number[s] = holders[i].Number
+		}
+	}
+	return func(b blocks.Block) int { return number[b.Site] }
 }

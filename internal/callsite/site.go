@@ -1,18 +1,15 @@
-package runreport
+package callsite
 
-import (
-	"github.com/ttmon/ttmon/internal/runs"
-	"github.com/ttmon/ttmon/lib/ledgerfile"
-)
+import "github.com/ttmon/ttmon/lib/ledgerfile"
 
 // Site is a call site of a ledger, as its blocks have it by number.
 type Site struct {
-	Number int          `json:"site"`
-	Tag    string       `json:"tag,omitempty"`
-	Stack  []runs.Frame `json:"stack,omitempty"`  // innermost first
-	Blocks uint64       `json:"blocks"`           // live
-	Bytes  uint64       `json:"bytes"`            // of them, over all banks
-	Tensor string       `json:"tensor,omitempty"` // that its buffers are for: "[1,1,32,32] bfloat16 tile interleaved"
+	Number int                `json:"site"`
+	Tag    string             `json:"tag,omitempty"`
+	Stack  []ledgerfile.Frame `json:"stack,omitempty"`  // innermost first
+	Blocks uint64             `json:"blocks"`           // live
+	Bytes  uint64             `json:"bytes"`            // of them, over all banks
+	Tensor string             `json:"tensor,omitempty"` // that its buffers are for: "[1,1,32,32] bfloat16 tile interleaved"
 }
 
 // Sites are the call sites that hold something, and say more than that.
