@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,7 +42,7 @@ configuration. Boards and processes are shown by smi, top and mem.`,
 		Short: "Show the health of ttmond and ttmon-server",
 		Long: `Shows the health of ttmond: whether its main loop and its collector respond in time,
 its clients, what it stores, and which users have reached a limit. The state of
-ttmon-server follows, if one runs.
+ttmon-server follows, if one runs, and the names of other ttmonds, of all users.
 
 Exit codes: 0 healthy, 1 warnings, 2 problems, 3 no ttmond responds.
 
@@ -190,7 +191,7 @@ func (a *app) daemonStatus(asJSON bool) error {
 		if !asJSON {
 			p, w := a.serverStatus(ctx, c.Path())
 			problems, warnings = problems+p, warnings+w
-			a.otherDaemons(ctx, c.Path())
+			a.otherDaemons(ctx, c.Path(), h.PID)
 		}
 		switch {
 		case problems > 0:
@@ -202,21 +203,25 @@ func (a *app) daemonStatus(asJSON bool) error {
 	})
 }
 
-// otherDaemons names the ttmonds that run beside the one whose figures are shown.
-func (a *app) otherDaemons(ctx context.Context, shown string) {
-	h, err := host.Open(a.where)
-	if err != nil {
-		return
-	}
-	for _, path := range h.Sockets {
+// otherDaemons names the ttmonds that run beside the one whose figures are shown: where
+// ttmon looks for one, and where other users have theirs.
+func (a *app) otherDaemons(ctx context.Context, shown string, pid int) {
+	listening := host.ListeningDaemons()
+	paths := append(client.SocketPaths(a.Getenv), listening...)
+	slices.Sort(paths)
+	for _, path := range slices.Compact(paths) {
 		if path == shown {
 			continue
 		}
 		c := client.New(path)
-		if other, _, err := c.Health(ctx); err == nil {
-			fmt.Fprintf(a.Stdout, "\nanother ttmond runs, pid %d; figures are those of the one above, unless you say --daemon %s\n", other.PID, words.Escape(path))
-		}
+		other, _, err := c.Health(ctx)
 		c.Close()
+		switch {
+		case err == nil && other.PID != pid:
+			fmt.Fprintf(a.Stdout, "\nanother ttmond runs, pid %d; figures are those of the one above, unless you say --daemon %s\n", other.PID, words.Escape(path))
+		case err != nil && slices.Contains(listening, path):
+			fmt.Fprintf(a.Stdout, "\nanother ttmond listens at %s and does not answer this user\n", words.Escape(path))
+		}
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // daemonAt serves a ttmond that says what it is told to.
 func daemonAt(t *testing.T, answers map[string]func(http.ResponseWriter)) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "s")
+	path := filepath.Join(t.TempDir(), "ttmond.sock")
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
@@ -121,5 +121,23 @@ func TestDaemonReload(t *testing.T) {
 				t.Errorf("exit %d, want %d with %q: %s%s", code, c.code, c.want, out, errs)
 			}
 		})
+	}
+}
+
+// TestSeveralDaemons: all that run are named, also where one was chosen, and whose
+// figures are shown.
+func TestSeveralDaemons(t *testing.T) {
+	health := func(pid int) map[string]func(http.ResponseWriter) {
+		return map[string]func(http.ResponseWriter){"GET /v1/health": func(w http.ResponseWriter) { fmt.Fprintf(w, `{"status":"ok","pid":%d}`, pid) }}
+	}
+	shown, other, silent := daemonAt(t, health(7)), daemonAt(t, health(8)), daemonAt(t, nil)
+	code, out, errs := runDaemonCommand(t, "daemon", "status", "--daemon", shown)
+	for _, want := range []string{"at " + shown + ", pid 7", "another ttmond runs, pid 8; figures are those of the one above, unless you say --daemon " + other, "another ttmond listens at " + silent + " and does not answer"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("exit code %d, no %q in\n%s%s", code, want, out, errs)
+		}
+	}
+	if strings.Count(out, "another ttmond") != 2 {
+		t.Errorf("one is named twice:\n%s", out)
 	}
 }

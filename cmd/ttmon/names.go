@@ -154,10 +154,15 @@ func prototypeScreen(args []string) []string {
 }
 
 // memoryTest: memory_monitor_test -t -r 500. With -t there are allocations to look at,
-// on a board that ttmon-sim makes up: ttmon uses no real one.
+// on a board that ttmon-sim makes up: ttmon uses no real one, and asks no ttmond, which
+// watches the real ones.
 func memoryTest(args []string) []string {
 	f := parsePrototype(args)
-	return slices.Concat([]string{"mem"}, f.every(), f.rest)
+	command := []string{"mem"}
+	if f.test {
+		command = append(command, "--direct")
+	}
+	return slices.Concat(command, f.every(), f.rest)
 }
 
 // testHost is the command line of ttmon-sim that has programs allocate and free memory

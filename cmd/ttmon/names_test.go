@@ -30,6 +30,7 @@ func TestOtherNames(t *testing.T) {
 		"/usr/bin/allocation_monitor_client -a -r 5": "mem -a -r 5",
 		"allocation_monitor_client -d 0 -d 1":        "mem -d 0 -d 1",
 		"memory_monitor_test -r 500":                 "mem --refresh=500",
+		"memory_monitor_test -t -r 500":              "mem --direct --refresh=500",
 		"tt_smi __complete --re":                     "__complete smi --re",
 	} {
 		t.Run(typed, func(t *testing.T) {

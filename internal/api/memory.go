@@ -36,8 +36,11 @@ func (s *Server) memory(w http.ResponseWriter, r *http.Request) {
 		Fail(w, http.StatusServiceUnavailable, "there is no snapshot yet; try again")
 		return
 	}
+	late := false
 	if s.opt.Demand != nil {
-		t = s.fresh(r.Context(), time.Now())
+		now := time.Now()
+		t = s.fresh(r.Context(), now)
+		late = t.Began.Before(now)
 	} else {
 		t = s.opt.Feed.current()
 	}
@@ -51,9 +54,9 @@ func (s *Server) memory(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		found = true
-		writeMemory(&b, d, nil)
+		writeMemory(&b, d, nil, late)
 		for k := range d.Chips {
-			writeMemory(&b, d, &d.Chips[k])
+			writeMemory(&b, d, &d.Chips[k], late)
 		}
 	}
 	if !found {
@@ -65,14 +68,18 @@ func (s *Server) memory(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(b.String()))
 }
 
-// writeMemory writes the lines of a chip, or, without one, of a device.
-func writeMemory(b *strings.Builder, d *model.Device, chip *model.Chip) {
+// writeMemory writes the lines of a chip, or, without one, of a device. late: its figures
+// are of before the client asked, so that none of them is sure.
+func writeMemory(b *strings.Builder, d *model.Device, chip *model.Chip, late bool) {
 	m, name, id := &d.Memory, wholeDevice, "-"
 	if chip != nil {
 		m, name, id = &chip.Memory, oneWord(chip.Name), bytesOrNone(chip.ID)
 	}
 	for _, pool := range model.Pools() {
-		p := &m.Pools[pool]
+		p := m.Pools[pool]
+		if late {
+			p.Used = p.Used.Doubted(model.Unsure)
+		}
 		used, bound := "-", "missing"
 		if n, how, known := p.Used.Best(); known {
 			used, bound = strconv.FormatUint(n, 10), how.String()

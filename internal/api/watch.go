@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/ttmon/ttmon/internal/api/apitype"
 )
 
 // snapshot answers with the latest snapshot, or with one that is as new as a client
@@ -22,7 +24,10 @@ func (s *Server) snapshot(w http.ResponseWriter, r *http.Request) {
 	}
 	t := s.opt.Feed.current()
 	if given && s.faster(every) {
-		t = s.fresh(r.Context(), time.Now().Add(-every/2))
+		since := time.Now().Add(-every / 2)
+		if t = s.fresh(r.Context(), since); t.Began.Before(since) {
+			w.Header().Set(apitype.LateHeader, "1")
+		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
-	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim"
 	"github.com/ttmon/ttmon/internal/wire"
 )
@@ -47,7 +46,7 @@ func TestFirstLookIsOfNow(t *testing.T) {
 	do(ttnn.Step{"do": "open", "l1_small": 32768, "trace": 1 << 20})
 	for n := range 8 {
 		do(ttnn.Step{"do": "alloc", "name": fmt.Sprint(n), "pool": "dram", "bytes": 16 << 20})
-		seen := lookNow(t, h, d)
+		seen := snapshot(t, h, "--daemon", d.api)
 		view, err := j.Do(ttnn.Step{"do": "view"})
 		if err != nil {
 			t.Fatal(err)
@@ -59,24 +58,8 @@ func TestFirstLookIsOfNow(t *testing.T) {
 	if err := j.End(); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range lookNow(t, h, d).Processes {
+	for _, p := range snapshot(t, h, "--daemon", d.api).Processes {
 		t.Errorf("listed after its exit: %+v", p)
-	}
-}
-
-// lookNow looks once. On a machine so busy that a snapshot takes longer than an answer
-// waits for one, it looks again; long before the next one is due.
-func lookNow(t *testing.T, h *sim.Host, d *daemon) *model.Snapshot {
-	t.Helper()
-	asked := time.Now()
-	for {
-		s := snapshot(t, h, "--daemon", d.api)
-		if !s.Time.Before(asked) {
-			return s
-		}
-		if time.Since(asked) > 20*time.Second {
-			t.Fatalf("asked at %v, the snapshot is of %v", asked, s.Time)
-		}
 	}
 }
 

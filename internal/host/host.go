@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api/client"
@@ -38,6 +40,9 @@ const (
 	namedTimeout  = 900 * time.Millisecond // a ttmond that the user named: no other is asked
 	daemonRetry   = 5 * time.Second
 	daemonStale   = 10 * time.Second // a snapshot this old is of a daemon in trouble
+	// firstTimeout is how long a first look waits for a snapshot of now while the daemon
+	// answers that it has only an older one: the machine is busy, or a chip hangs.
+	firstTimeout = 2 * time.Second
 )
 
 // Source makes snapshots, one after the other.
@@ -176,20 +181,25 @@ func (h *Host) ReadSnapshot(ctx context.Context) (*model.Snapshot, error) {
 		}
 		h.client = client.New(path)
 	}
-	ctx, cancel := context.WithTimeout(ctx, h.DaemonTimeout())
-	defer cancel()
 	every := time.Duration(0)
 	if !h.asked.IsZero() {
 		every = now.Sub(h.asked)
 	}
 	h.asked = now
-	s, err := h.client.SnapshotEvery(ctx, every)
+	s, late, err := h.request(ctx, every)
+	for late && every == 0 && err == nil && time.Since(now) < max(firstTimeout, h.Timeout) {
+		s, late, err = h.request(ctx, every)
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.DaemonTimeout())
+	defer cancel()
 	switch {
 	case err != nil:
 	case s.Simulated != h.simulated:
 		err = fmt.Errorf("the ttmond at %s watches another host: one of the two is simulated", h.client.Path())
 	case now.Sub(s.Time) > daemonStale && !h.Named:
 		err = fmt.Errorf("the ttmond at %s has made no snapshot for %s", h.client.Path(), now.Sub(s.Time).Round(time.Second))
+	case late && every == 0 && !h.Named:
+		err = fmt.Errorf("the ttmond at %s has made no snapshot since it was asked, %s ago", h.client.Path(), time.Since(now).Round(time.Second))
 	default:
 		if s.Alerts == nil {
 			s.Alerts = h.alerts.ask(ctx, h.Server(), h.client.Path())
@@ -202,6 +212,14 @@ func (h *Host) ReadSnapshot(ctx context.Context) (*model.Snapshot, error) {
 		return nil, exit.With(exit.Internal, "%w", err)
 	}
 	return nil, err
+}
+
+// request asks the daemon once. Each answer is a sign that it is alive, so each has a
+// timeout of its own.
+func (h *Host) request(ctx context.Context, every time.Duration) (s *model.Snapshot, late bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, h.DaemonTimeout())
+	defer cancel()
+	return h.client.SnapshotEvery(ctx, every)
 }
 
 // DaemonTimeout is how long a daemon may take to answer.
@@ -233,29 +251,46 @@ func (h *Host) Stale(ctx context.Context) (*wire.Stale, error) {
 	return answer, err
 }
 
-// Socket returns the first path with a socket; "": there is none. A path that the user
-// named is returned unchecked: no other is used.
+// Socket returns the first path at which a ttmond listens; "": there is none. A path that
+// the user named is returned unchecked: no other is used.
 func (h *Host) Socket() string {
-	for _, path := range h.Sockets {
-		if h.Named || isSocket(path) {
+	if h.Named && len(h.Sockets) > 0 {
+		return h.Sockets[0]
+	}
+	return listening(h.Sockets)
+}
+
+// listening returns the first of some paths that has a socket. Where several have one,
+// that of a daemon that was killed is left out.
+func listening(paths []string) string {
+	var sockets []string
+	for _, path := range paths {
+		if st, err := os.Stat(path); err == nil && st.Mode().Type() == os.ModeSocket {
+			sockets = append(sockets, path)
+		}
+	}
+	for i, path := range sockets {
+		if i == len(sockets)-1 || accepts(path) {
 			return path
 		}
 	}
 	return ""
 }
 
-func isSocket(path string) bool {
-	st, err := os.Stat(path)
-	return err == nil && st.Mode().Type() == os.ModeSocket
+// accepts reports whether a daemon can be connected to at a socket, or is merely busy.
+func accepts(path string) bool {
+	c, err := net.Dial("unix", path)
+	if err == nil {
+		c.Close()
+	}
+	return err == nil || errors.Is(err, syscall.EAGAIN)
 }
 
 // Server is the socket of the ttmon-server. Where there is none, it is ttmond's: one
 // of an older release keeps the past itself, and a newer one says who does.
 func (h *Host) Server() string {
-	for _, path := range h.Servers {
-		if isSocket(path) {
-			return path
-		}
+	if path := listening(h.Servers); path != "" {
+		return path
 	}
 	return h.Socket()
 }

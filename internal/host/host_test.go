@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
@@ -216,6 +217,68 @@ func TestThresholds(t *testing.T) {
 			}
 			if warned := len(warnings) == 1 && strings.Contains(warnings[0].Error(), "ttmond.toml"); warned != c.warned || len(warnings) > 1 {
 				t.Errorf("warnings %v", warnings)
+			}
+		})
+	}
+}
+
+// A first look does not show what ttmond had before it was asked, as long as ttmond says
+// that it makes a new one.
+func TestFirstLookWaits(t *testing.T) {
+	before, now := sample.Four(), sample.One()
+	before.Time, before.Simulated = time.Now(), false
+	asked := 0
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/snapshot" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		if asked++; asked < 4 {
+			w.Header().Set(apitype.LateHeader, "1")
+			w.Write(wire.Append(nil, before))
+			return
+		}
+		now.Time, now.Simulated = time.Now(), false
+		w.Write(wire.Append(nil, now))
+	})}
+	go server.Serve(l)
+	t.Cleanup(func() { server.Close() })
+	h, err := open(t, Options{Daemon: socket}, timeoutVar, "30s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := h.Next(t.Context())
+	if err != nil || len(s.Devices) != 1 {
+		t.Errorf("%d devices after %d requests, %v", len(s.Devices), asked, err)
+	}
+}
+
+// The socket of a ttmond that was killed does not hide the one that runs.
+func TestKilledDaemonHidesNone(t *testing.T) {
+	s := sample.Four()
+	s.Time, s.Simulated = time.Now(), false
+	dead := filepath.Join(t.TempDir(), "s")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: dead, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close()
+	live := daemon(t, s)
+	for name, sockets := range map[string][]string{"dead first": {"/no/such", dead, live}, "live first": {live, dead}} {
+		t.Run(name, func(t *testing.T) {
+			h := &Host{Sockets: sockets, Timeout: 30 * time.Second}
+			defer h.Close()
+			if got := h.Socket(); got != live {
+				t.Errorf("the socket is %s", got)
+			}
+			if s, err := h.ReadSnapshot(t.Context()); err != nil || s == nil || s.Source != model.Daemon {
+				t.Errorf("%v, %v", s, err)
 			}
 		})
 	}

@@ -9,6 +9,9 @@ import (
 	"github.com/ttmon/ttmon/internal/budget"
 )
 
+// LateHeader is in an answer with a snapshot that is older than the client wants it.
+const LateHeader = "Ttmon-Late"
+
 // Health is how the daemon is doing.
 type Health struct {
 	Status      string         `json:"status"`   // "ok", or "late" if there are problems: then the answer has status 503

@@ -81,21 +81,22 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Snapshot asks for a snapshot of now.
 func (c *Client) Snapshot(ctx context.Context) (*model.Snapshot, error) {
-	return c.SnapshotEvery(ctx, 0)
+	s, _, err := c.SnapshotEvery(ctx, 0)
+	return s, err
 }
 
-// SnapshotEvery asks for a snapshot for a caller that looks so often.
-func (c *Client) SnapshotEvery(ctx context.Context, every time.Duration) (*model.Snapshot, error) {
-	body, err := c.get(ctx, "/v1/snapshot?interval="+every.String())
+// SnapshotEvery asks for a snapshot for a caller that looks so often. late: it is older
+// than befits that, because ttmond could not make a new one in time.
+func (c *Client) SnapshotEvery(ctx context.Context, every time.Duration) (s *model.Snapshot, late bool, err error) {
+	a, err := c.good(ctx, "/v1/snapshot?interval="+every.String())
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	s, err := wire.Decode(body)
-	if err != nil {
-		return nil, fmt.Errorf("reading the snapshot of the ttmond at %s: %w", c.path, err)
+	if s, err = wire.Decode(a.body); err != nil {
+		return nil, false, fmt.Errorf("reading the snapshot of the ttmond at %s: %w", c.path, err)
 	}
 	s.Source = model.Daemon
-	return s, nil
+	return s, a.header.Get(apitype.LateHeader) != "", nil
 }
 
 // Buffers asks for the largest live buffers of a process. One that does not
@@ -144,20 +145,26 @@ func (c *Client) Blocks(ctx context.Context, pid int) (*blocks.Process, []callsi
 	return answer.Process, answer.Sites, nil
 }
 
-// get sends a request.
+// get sends a request and returns the body of its answer.
 func (c *Client) get(ctx context.Context, target string) ([]byte, error) {
-	status, body, err := c.ask(ctx, http.MethodGet, target)
+	a, err := c.good(ctx, target)
+	return a.body, err
+}
+
+// good sends a request. An answer that is none of success is an error.
+func (c *Client) good(ctx context.Context, target string) (answer, error) {
+	a, err := c.send(ctx, http.MethodGet, target)
 	switch {
 	case err != nil:
-		return nil, c.failed(err)
-	case status == 404:
-		return nil, fmt.Errorf("%w: %s", ErrNotFound, reason(body))
-	case status == 410:
-		return nil, fmt.Errorf("%w: %s", ErrElsewhere, reason(body))
-	case status != 200:
-		return nil, fmt.Errorf("the ttmond at %s answers %d: %s", c.path, status, reason(body))
+		return answer{}, c.failed(err)
+	case a.status == 404:
+		return answer{}, fmt.Errorf("%w: %s", ErrNotFound, reason(a.body))
+	case a.status == 410:
+		return answer{}, fmt.Errorf("%w: %s", ErrElsewhere, reason(a.body))
+	case a.status != 200:
+		return answer{}, fmt.Errorf("the ttmond at %s answers %d: %s", c.path, a.status, reason(a.body))
 	}
-	return body, nil
+	return a, nil
 }
 
 // failed says that a call got no answer, and why.
@@ -193,17 +200,30 @@ func reason(body []byte) string {
 	return strconv.Quote(string(body[:min(len(body), 80)]))
 }
 
-// ask sends a request, and again on a new connection if the old one was closed by a
-// restart of the daemon.
+// answer is what a daemon sent, read to its end.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// ask is send for callers that need no header.
 func (c *Client) ask(ctx context.Context, method, target string) (status int, body []byte, err error) {
-	r, err := http.NewRequestWithContext(ctx, method, "http://ttmond"+target, http.NoBody)
+	a, err := c.send(ctx, method, target)
+	return a.status, a.body, err
+}
+
+// send sends a request, and again on a new connection if the old one was closed by a
+// restart of the daemon.
+func (c *Client) send(ctx context.Context, method, target string) (answer, error) {
+	q, err := http.NewRequestWithContext(ctx, method, "http://ttmond"+target, http.NoBody)
 	if err != nil {
-		return 0, nil, err
+		return answer{}, err
 	}
-	answer, err := c.http.RoundTrip(r)
+	r, err := c.http.RoundTrip(q)
 	if err != nil {
-		return 0, nil, err
+		return answer{}, err
 	}
-	body, err = readBody(answer)
-	return answer.StatusCode, body, err
+	body, err := readBody(r)
+	return answer{r.StatusCode, r.Header, body}, err
 }
