@@ -24,16 +24,20 @@ func (p *Process) Held() []claim.Held {
 		}
 	}
 	var out []claim.Held
+	perCore, _ := p.PerCore()
 	for _, c := range chips {
 		late := p.Late && !slices.Contains(p.Seen, c)
 		on := slices.DeleteFunc(slices.Clone(p.Allocators), func(a *Allocator) bool { return !slices.Contains(a.Chips, c) })
-		h := claim.Held{Process: id, Chip: claim.Chip{ID: c}, Doubts: p.doubts(on, late), Partial: p.missed(c)}
+		h := claim.Held{Process: id, Chip: claim.Chip{ID: c}, Doubts: p.doubts(on, late, perCore != nil), Partial: p.missed(c)}
 		h.Bytes, h.Pools = p.sums(on, late)
+		if perCore != nil && perCore.Chip(c) != nil {
+			h.Bytes[model.L1], h.Pools[model.L1] = perCore.sums(perCore.Chip(c))
+		}
 		out = append(out, h)
 	}
 	if len(lost) > 0 {
 		h := claim.Held{
-			Process: id, Chip: claim.Chip{Some: true}, Doubts: p.doubts(lost, p.Late), Partial: p.missed(0),
+			Process: id, Chip: claim.Chip{Some: true}, Doubts: p.doubts(lost, p.Late, false), Partial: p.missed(0),
 		}
 		h.Bytes, h.Pools = p.sums(lost, p.Late)
 		out = append(out, h)
@@ -47,14 +51,16 @@ func (p *Process) HoldsNothing() bool {
 	return len(p.Allocators) > 0 && p.Exact() && p.Blocks() == 0
 }
 
-func (p *Process) doubts(allocators []*Allocator, late bool) (list []model.Doubt) {
+// doubts says what the figures of allocators leave out. perCore says that L1 is known
+// although it is given out core by core.
+func (p *Process) doubts(allocators []*Allocator, late, perCore bool) (list []model.Doubt) {
 	if late {
 		list = append(list, model.Doubt{Kind: model.NoticedLate, PID: p.PID})
 	}
 	if p.Lost > 0 {
 		list = append(list, model.Doubt{Kind: model.EventsLost, PID: p.PID, Count: int(min(p.Lost, 1<<31))})
 	}
-	if slices.ContainsFunc(allocators, (*Allocator).PerCore) {
+	if !perCore && slices.ContainsFunc(allocators, (*Allocator).PerCore) {
 		list = append(list, model.Doubt{Kind: model.PerCoreL1, PID: p.PID})
 	}
 	unknown := uint64(0)
@@ -126,4 +132,16 @@ func (p *Process) sums(allocators []*Allocator, late bool) (bytes model.PoolByte
 		}
 	}
 	return bytes, pools
+}
+
+// sums is L1 that is given out core by core. Its buffers of single cores are known by
+// what they take, not by what was asked for: so that is what counts as used.
+func (l *CoreL1) sums(c *CoreChip) (used model.Bytes, pool claim.Pool) {
+	n, holes := l.Used(c), l.Holes(c)
+	used = model.ExactBytes(n)
+	return used, claim.Pool{
+		Occupied: used, Whole: true, Capacity: model.Value(l.Capacity * l.Banks), Free: model.Value(l.Capacity*l.Banks - n),
+		LargestFree: model.Value(holes.Lockstep * l.Banks),
+		CoreLeast:   model.Value(holes.CoreLeast), CoreMost: model.Value(holes.CoreMost),
+	}
 }

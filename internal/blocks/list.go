@@ -31,6 +31,9 @@ type Geometry struct {
 	// PerCore says that its allocator has such a list for each core (HYBRID), where
 	// that is known of the process and not by their number.
 	PerCore bool `json:"per_core,omitzero"`
+	// Nth is which list of L1 of such an allocator it is: 1 that for all cores
+	// together, k + 2 that of core k; 0: not known, or there is one for all.
+	Nth uint32 `json:"nth,omitzero"`
 }
 
 // Origin says since when a list is known.

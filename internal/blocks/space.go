@@ -108,7 +108,7 @@ func (g Geometry) Need(r Request) (bytes uint64, known bool) {
 	align := max(g.Align, 1)
 	if r.Shards > 0 {
 		page := align
-		if g.Pool == model.L1 || g.Pool == model.L1Small {
+		if (g.Pool == model.L1 || g.Pool == model.L1Small) && !g.PerCore {
 			page = l1Page
 		}
 		return up(max(product(r.ShardPages, up(r.Page, page)), g.Smallest), align), true

@@ -71,6 +71,9 @@ type Pool struct {
 	Capacity    model.Reading[uint64]
 	Free        model.Reading[uint64]
 	LargestFree model.Reading[uint64]
+	// CoreLeast and CoreMost are the largest hole of the core that has least room,
+	// and of the one that has most, where L1 is given out core by core.
+	CoreLeast, CoreMost model.Reading[uint64]
 }
 
 // Chip names a chip, and says what a source knows of it as a whole.

@@ -182,7 +182,7 @@ func (a *account) fill(m *model.Memory) {
 	if len(a.allocators) == 1 && a.holders == 1 && a.whole() {
 		for pool, p := range a.allocators[0] {
 			to := &m.Pools[pool]
-			to.Free, to.LargestFree = p.Free, p.LargestFree
+			to.Free, to.LargestFree, to.CoreLeast, to.CoreMost = p.Free, p.LargestFree, p.CoreLeast, p.CoreMost
 			if p.Capacity.Known() {
 				to.Total = p.Capacity
 			}
@@ -283,21 +283,30 @@ func sumDevice(d *model.Device) {
 
 // sumAllocators adds up what the allocators of a device's chips say of a pool,
 // where all of them say it: a measured capacity is not added to a nominal one.
-// The largest free block is that of the chip that has the largest.
+// The largest free block is that of the chip that has the largest; that of a core is of
+// the cores of all chips.
 func sumAllocators(d *model.Device, pool model.Pool) {
 	to := &d.Memory.Pools[pool]
 	total, free, largest := uint64(0), uint64(0), uint64(0)
+	least, most := model.Reading[uint64]{}, model.Reading[uint64]{}
 	for i := range d.Chips {
 		c := &d.Chips[i].Memory.Pools[pool]
 		if !c.Total.Known() || !c.Free.Known() {
 			return
 		}
 		total, free, largest = total+c.Total.V, free+c.Free.V, max(largest, c.LargestFree.V)
+		if c.CoreLeast.Known() && (!least.Known() || c.CoreLeast.V < least.V) {
+			least = c.CoreLeast
+		}
+		if c.CoreMost.Known() && (!most.Known() || c.CoreMost.V > most.V) {
+			most = c.CoreMost
+		}
 	}
 	if len(d.Chips) == 0 {
 		return
 	}
 	to.Total, to.Free, to.LargestFree = model.Value(total), model.Value(free), model.Value(largest)
+	to.CoreLeast, to.CoreMost = least, most
 }
 
 // joinTracking is the state of two things together; empty is nothing.

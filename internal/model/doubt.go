@@ -67,8 +67,8 @@ const (
 	// count as what they take. (Count: blocks)
 	RequestUnknown DoubtKind = "request_unknown"
 	// PerCoreL1: its allocator keeps a list of L1 for each core (HYBRID), and
-	// copies of some blocks in several: they cannot be added up yet. Its other
-	// pools are as they are.
+	// copies of some blocks in several: of which not all are known, they cannot be
+	// added up. Its other pools are as they are.
 	PerCoreL1 DoubtKind = "per_core"
 	// EventsLost: events of its allocator were lost. (Count)
 	EventsLost DoubtKind = "events_lost"

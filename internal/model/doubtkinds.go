@@ -41,7 +41,7 @@ var DoubtKinds = []DoubtRow{
 	{Kind: ReportOverLimit, Bound: AtLeast, When: "it has more buffers, or bytes, than `ttmond` keeps account of"},
 	{Kind: ReportRejected, Bound: Unsure, When: "some of its reports could not be parsed"},
 	{Kind: RequestUnknown, Bound: Unsure, When: "how much some of its buffers asked for is not known; they count as the blocks that they take"},
-	{Kind: PerCoreL1, When: "its allocator gives out L1 core by core (HYBRID): its L1 has no figure, its other pools have theirs"},
+	{Kind: PerCoreL1, When: "its allocator gives out L1 core by core (HYBRID), and not all of that was seen: its L1 has no figure, its other pools have theirs"},
 	{Kind: NoticedLate, Bound: AtLeast, When: "it started before its allocator was watched"},
 	{Kind: EventsLost, Bound: Unsure, When: "events of its allocator were lost"},
 	{Kind: TooFast, Bound: Unsure, When: "it allocates so often that it is no longer watched"},

@@ -81,6 +81,10 @@ type PoolUse struct {
 	// allocator has for L1; or the allocator's own figure where it is seen.
 	Total             Reading[uint64]
 	Free, LargestFree Reading[uint64] // only where the allocator itself is seen
+	// CoreLeast and CoreMost are the largest hole of the core that has least room, and
+	// of the one that has most; only where L1 is given out core by core (HYBRID).
+	// LargestFree is then what all cores have free at the same addresses.
+	CoreLeast, CoreMost Reading[uint64]
 }
 
 // Memory is the memory of a chip, or of a board's chips together.

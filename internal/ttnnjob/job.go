@@ -37,6 +37,7 @@ type Reply struct {
 	Fits  bool   `json:"fits"`  // answer to "try", "ask" and "fix"
 	// Message is what tt-metal says of a request that found no room.
 	Message string  `json:"message"`
+	At      uint64  `json:"at"`    // answer to "shard": the address, where all cores have the same
 	Round   float64 `json:"round"` // answer to "spin": ns
 	CB      uint64  `json:"cb"`    // answer to "end_capture": circular buffers, over all cores
 	// CBCore is what they take of one core, of programs that have the same cores.

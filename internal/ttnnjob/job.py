@@ -32,6 +32,10 @@ line of JSON on standard output: what it holds, by its own account.
                           a tensor of tiles, sharded by height if cores are given, and what tt-metal
                           says if there is no room; without a name it is freed again. "sub_device": 0
                           has a sub-device's own allocator asked (with the preload subdevice.c)
+  {"do": "shard", "name": "a", "cores": [[0, 0], [1, 0]], "bytes": 4096, "how": "per_core"}
+                          a tensor of so many bytes of L1 on each of these cores, each wherever its core has
+                          room ("per_core"; with TT_METAL_ALLOCATOR_MODE_HYBRID=1), at one address of all cores
+                          ("lockstep") or of these ("range"); and what tt-metal says if there is no room
   {"do": "die", "pool": "l1", "rows": 64, "columns": 1024}     the same, and dies of the exception
   {"do": "fix", "free": [4096], "again": true, "ask": {…}}
                           whether it would fit with the tensors at these addresses freed (and the
@@ -295,6 +299,23 @@ class Job:
         ttnn.deallocate(tensor)
         return True
 
+    def shard(self, name, cores, bytes, how):
+        """A tensor of uint32, so many bytes on each core: one page, if they are not more than 64 KiB."""
+        rows = -(-bytes // (64 << 10))
+        grid = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(x, y), ttnn.CoreCoord(x, y)) for x, y in cores])
+        spec = ttnn.ShardSpec(grid, (rows, bytes // rows // 4), ttnn.ShardOrientation.ROW_MAJOR)
+        memory = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, POOLS["l1"], spec)
+        if how == "per_core":
+            memory.experimental_set_per_core_allocation(True)
+        elif how == "range":
+            memory.experimental_set_range_lockstep_allocation(True)
+        try:
+            tensor = ttnn.empty([1, 1, rows * len(cores), bytes // rows // 4], ttnn.uint32, ttnn.ROW_MAJOR_LAYOUT, self.device, memory)
+        except RuntimeError as e:
+            return {"fits": False, "message": str(e)}
+        self.tensors[name] = (tensor, "l1", len(cores) * bytes)
+        return {"fits": True, "at": 0 if how == "per_core" else tensor.buffer_address()}
+
     def finish(self, later=False, queue=None):
         args = (self.device,) if queue is None else (self.device, queue)
         if later:
@@ -432,7 +453,7 @@ class Job:
             answer["fits"] = self.try_sharded(**command)
         elif verb == "tensors":
             answer["tensors"] = self.describe()
-        elif verb in ("ask", "fix", "clash", "trace"):
+        elif verb in ("ask", "fix", "clash", "shard", "trace"):
             answer.update(getattr(self, verb)(**command))
         elif verb == "spin":
             answer["round"] = self.spin(**command)

@@ -223,6 +223,8 @@ func poolUse(a archive, p *model.PoolUse) {
 	rareFigure(a, "occupied_bytes", "occupied_bound", &p.Occupied)
 	rareSize(a, "free_bytes", &p.Free)
 	rareSize(a, "largest_free_bytes", &p.LargestFree)
+	rareSize(a, "core_largest_free_least_bytes", &p.CoreLeast)
+	rareSize(a, "core_largest_free_most_bytes", &p.CoreMost)
 }
 
 func tracking(a archive, t *model.Tracking) {

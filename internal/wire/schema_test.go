@@ -42,7 +42,7 @@ func (d *describer) member(key string, nullable bool) {
 	top := d.stack[len(d.stack)-1]
 	d.cur, d.nullable = new(schema), nullable
 	top.Properties[key] = d.cur
-	if !slices.Contains([]string{"occupied_bytes", "occupied_bound", "inferred_bytes", "inferred_bound", "free_bytes", "largest_free_bytes", "remote_temperature_c", "remote_power_w"}, key) {
+	if !slices.Contains([]string{"occupied_bytes", "occupied_bound", "inferred_bytes", "inferred_bound", "free_bytes", "largest_free_bytes", "core_largest_free_least_bytes", "core_largest_free_most_bytes", "remote_temperature_c", "remote_power_w"}, key) {
 		top.Required = append(top.Required, key)
 	}
 }

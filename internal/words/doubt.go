@@ -116,7 +116,7 @@ func aboutReports(d *model.Doubt) (string, bool) {
 	case model.RequestUnknown:
 		return plural(d.Count, "buffer", "buffers") + " whose requested size is not known count as the blocks that they take: the figures may be too high", true
 	case model.PerCoreL1:
-		return "its allocator gives out L1 core by core (HYBRID), which ttmon cannot add up: its L1 is " + notCounted, true
+		return "its allocator gives out L1 core by core (HYBRID), and not all of that was seen: its L1 is " + notCounted, true
 	case model.EventsLost:
 		return plural(d.Count, "event", "events") + " of its allocator were lost", true
 	case model.TooFast:

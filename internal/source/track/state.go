@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
@@ -56,6 +57,7 @@ func State(l *ledgerfile.Ledger, pid int, start uint64) *blocks.Process {
 	}
 	slices.SortFunc(p.Allocators, func(a, b *blocks.Allocator) int { return cmp.Compare(a.ID, b.ID) })
 	onlyChip(l, p)
+	number(l, p, lists)
 	fill(l, lists)
 	for i, list := range lists {
 		if list != nil && l.Lists[i].Peak.Bytes > list.Peak.BankBytes {
@@ -64,6 +66,20 @@ func State(l *ledgerfile.Ledger, pid int, start uint64) *blocks.Process {
 		}
 	}
 	return p
+}
+
+// number gives lists of L1 that is given out core by core their numbers: an allocator
+// makes them in order. The order of those that were met late is not known.
+func number(l *ledgerfile.Ledger, p *blocks.Process, lists []*blocks.List) {
+	cores := map[uint32]bool{}
+	for _, a := range p.Allocators {
+		cores[uint32(a.ID)] = a.PerCore()
+	}
+	for i, list := range lists {
+		if x := &l.Lists[i]; list != nil && list.Pool == model.L1 && cores[x.Group] && !x.Late {
+			list.Nth = x.Nth + 1
+		}
+	}
 }
 
 // fill puts the blocks into their lists, by age: where a damaged ledger has

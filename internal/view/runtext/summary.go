@@ -420,7 +420,7 @@ func (p *printer) processes(r *runs.Run) {
 			p.line(" process %d: %s found no room in the ledger: its figures are too low", q.PID, count(q.Ledger.Lost, "event"))
 		}
 		if q.Ledger.PerCoreL1 {
-			p.line(" process %d: its allocator gave out L1 core by core (HYBRID), which ttmon cannot add up: its L1 is not in the figures", q.PID)
+			p.line(" process %d: its allocator gave out L1 core by core (HYBRID), of which peaks are not kept: its L1 is not in the figures", q.PID)
 		}
 		if q.Ledger.Unsure {
 			p.line(" process %d: its allocator was in use before libttmon came, or events contradict each other", q.PID)

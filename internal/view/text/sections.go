@@ -161,7 +161,7 @@ func (r *report) pools(depth int, m *model.Memory) {
 		for _, f := range []struct {
 			name string
 			v    model.Reading[uint64]
-		}{{"Free", p.Free}, {"Largest Free Block", p.LargestFree}} {
+		}{{"Free", p.Free}, {"Largest Free Block", p.LargestFree}, {"Largest Free on a Core, Least", p.CoreLeast}, {"Largest Free on a Core, Most", p.CoreMost}} {
 			if f.v.Known() {
 				r.fact(depth+1, f.name, words.Bytes(f.v.V))
 			}
