@@ -303,9 +303,16 @@ func (p *process) size() uint64 {
 
 // openChip notes that a process has opened a chip.
 func (b *accounts) openChip(p *process, e *event, at int64) {
-	provider, chip := about[providerEvent](e).Provider, about[providerEvent](e).Chip
-	p.providers[provider], p.opened = chip, at
-	p.numbered[uint32(about[providerEvent](e).Logical)] = chip
+	x := about[providerEvent](e)
+	chip := x.Chip
+	p.providers[x.Provider], p.opened = chip, at
+	p.numbered[uint32(x.Logical)] = chip
+	// A chip's own allocator has blocks only if it gives out L1 core by core; of those
+	// of single cores nothing else names the chip.
+	if a := p.allocators[x.Allocator]; a != nil && len(a.Chips) == 0 && a.PerCore() {
+		a.Chips, a.settled = []uint64{chip}, true
+		b.noteAllocator(p, a, at)
+	}
 	if !slices.Contains(p.Seen, chip) {
 		p.Seen = append(p.Seen, chip)
 	}

@@ -53,9 +53,10 @@ type list struct {
 }
 
 // What a process can make us keep. No program has so many: the largest host has
-// 32 chips, and an allocator a handful of lists.
+// 32 chips, and an allocator a handful of lists, or one for each core (HYBRID): 2,508
+// altogether on a Galaxy.
 const (
-	maxLists = 1024
+	maxLists = 4096
 	maxChips = 1024
 )
 
@@ -101,8 +102,36 @@ func (b *accounts) addList(p *process, e *event, now int64) {
 	}
 	a.Lists = append(a.Lists, l.List)
 	p.lists[x.List] = l
+	b.numberCores(p, l, now)
 	b.noteList(p, l, now)
 	b.checkBlocks(p, now)
+}
+
+// numberCores gives a new list its number, if it is one of several of L1: an allocator
+// makes them in order. Those that were found in use have none.
+func (b *accounts) numberCores(p *process, l *list, at int64) {
+	if l.Pool != model.L1 || l.Origin != blocks.FromStart {
+		return
+	}
+	var before []*blocks.List
+	for _, x := range l.allocator.Lists {
+		if x.Pool == model.L1 && x != l.List {
+			before = append(before, x)
+		}
+	}
+	if len(before) == 0 || before[0].Origin != blocks.FromStart {
+		return
+	}
+	before[0].Nth = 1
+	l.Nth = uint32(len(before)) + 1
+	if len(before) > 1 {
+		return
+	}
+	for _, x := range p.lists {
+		if x.List == before[0] {
+			b.noteList(p, x, at)
+		}
+	}
 }
 
 // keepPerCore notes that a process keeps L1 per core, also of lists that were found

@@ -47,7 +47,7 @@ const format = 7
 // of one release leaves to that of the next. Raise it where a structure changes, or gets
 // another meaning (TestKernelFormat knows the sizes). Then an upgrade attaches again, and
 // programs that run are met in the middle of their lives.
-const kernelFormat = 1
+const kernelFormat = 2
 
 type handedProcess struct {
 	Process    *blocks.Process

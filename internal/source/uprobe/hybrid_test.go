@@ -9,9 +9,9 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// TestHybrid: an allocator that keeps L1 per core has no figure of L1, with the
-// reason; its DRAM is as exact as any. One that is met late shows its lists one
-// by one: its environment says what they are.
+// TestHybrid: an allocator that keeps L1 per core is as exact as any, if it was
+// watched from its start. Of one that is met late there is no figure of L1, with the
+// reason: its lists are found one by one, and their order is not known.
 func TestHybrid(t *testing.T) {
 	path, err := ttnn.Descriptor("blackhole_P150")
 	if err != nil {
@@ -21,15 +21,24 @@ func TestHybrid(t *testing.T) {
 	fill := func(t *testing.T, j *ttnn.Job) {
 		do(t, j, ttnn.Step{"do": "alloc", "name": "a", "pool": "dram", "bytes": 2 << 20})
 		do(t, j, ttnn.Step{"do": "alloc", "name": "b", "pool": "l1", "bytes": 1 << 18})
+		do(t, j, ttnn.Step{"do": "shard", "name": "c", "bytes": 4096, "how": "per_core", "cores": [][2]int{{1, 2}, {3, 4}}})
 	}
 	t.Run("from its start", func(t *testing.T) {
 		s := watch(t, Options{})
 		j := start(t, s, hybrid)
 		do(t, j, ttnn.Step{"do": "open", "device": 0})
 		fill(t, j)
-		h := checkHybrid(t, s, j.PID)
+		h := claimOfJob(t, s, j.PID)
 		if n, bound, known := h.Bytes[model.DRAM].Best(); !known || bound != model.Exact || n != 2<<20 {
 			t.Errorf("DRAM: %d, %v, %v", n, bound, known)
+		}
+		// 128 tiles of 2048 bytes over 110 cores are two on each.
+		l1, want := h.Pools[model.L1], uint64(110*2*2048+2*4096)
+		if !h.Bytes[model.L1].Exactly(want) || len(h.Doubts) > 0 {
+			t.Errorf("L1: %+v, want %d; %+v", h.Bytes[model.L1], want, h.Doubts)
+		}
+		if hole := l1.Capacity.V/110 - 2*2048; l1.CoreMost.V != hole || l1.CoreLeast.V != hole-4096 || l1.LargestFree.V != 110*(hole-4096) {
+			t.Errorf("holes: %+v, want %d", l1, hole)
 		}
 	})
 	t.Run("met late", func(t *testing.T) {
@@ -44,12 +53,18 @@ func TestHybrid(t *testing.T) {
 		s := watch(t, Options{})
 		eventually(t, "the program is watched", func() bool { _, ok := s.Find(j.PID); return ok })
 		fill(t, j)
-		checkHybrid(t, s, j.PID)
+		h := claimOfJob(t, s, j.PID)
+		if l1 := h.Bytes[model.L1]; l1.Status() != model.Unsupported || h.Pools[model.L1] != (claim.Pool{}) {
+			t.Errorf("L1: %+v, %+v", l1, h.Pools[model.L1])
+		}
+		if !slices.ContainsFunc(h.Doubts, func(d model.Doubt) bool { return d.Kind == model.PerCoreL1 }) {
+			t.Errorf("no reason in %+v", h.Doubts)
+		}
 	})
 }
 
-// checkHybrid checks that a process has no figure of L1, and returns its claim.
-func checkHybrid(t *testing.T, s *Source, pid int) (h claim.Held) {
+// claimOfJob is what is claimed of a process that holds DRAM.
+func claimOfJob(t *testing.T, s *Source, pid int) (h claim.Held) {
 	t.Helper()
 	s.Sync() // what it did is in the accounts
 	eventually(t, "it is claimed", func() bool {
@@ -60,11 +75,5 @@ func checkHybrid(t *testing.T, s *Source, pid int) (h claim.Held) {
 		}
 		return i >= 0
 	})
-	if l1 := h.Bytes[model.L1]; l1.Status() != model.Unsupported || h.Pools[model.L1] != (claim.Pool{}) {
-		t.Errorf("L1: %+v, %+v", l1, h.Pools[model.L1])
-	}
-	if !slices.ContainsFunc(h.Doubts, func(d model.Doubt) bool { return d.Kind == model.PerCoreL1 }) {
-		t.Errorf("no reason in %+v", h.Doubts)
-	}
 	return h
 }

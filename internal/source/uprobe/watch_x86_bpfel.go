@@ -270,10 +270,11 @@ type watchProcess struct {
 }
 
 type watchProviderEvent struct {
-	_        structs.HostLayout
-	Provider uint64
-	Chip     uint64
-	Logical  uint64
+	_         structs.HostLayout
+	Provider  uint64
+	Chip      uint64
+	Logical   uint64
+	Allocator uint64
 }
 
 type watchPython struct {

@@ -107,6 +107,7 @@ struct whole_event {
 // SITE_PROVIDER: a chip is opened.
 struct provider_event {
 	u64 provider, chip, logical;
+	u64 allocator; // that its thread made last: the chip's own
 };
 
 // SITE_RECORD: a buffer of the list is on that chip.
@@ -1384,6 +1385,7 @@ int on_hit(struct pt_regs *ctx)
 		struct provider_event *x = (void *)e.word;
 		x->chip = ARG2(ctx);
 		x->logical = ARG3(ctx) & 0xffffffff;
+		x->allocator = t->allocator;
 		t->list = 0;
 		break;
 	}
