@@ -24,6 +24,9 @@ type blockFlags struct {
 
 	fits                               string
 	shape, dtype, layout, shard, where string
+
+	perCore, spread bool
+	cores           string
 }
 
 func (b *blockFlags) add(m *memCmd) {
@@ -36,7 +39,10 @@ func (b *blockFlags) add(m *memCmd) {
 	f.StringVar(&b.dtype, "dtype", "bfloat16", "data `TYPE` of the tensor: "+strings.Join(blocks.ElementTypes(), ", "))
 	f.StringVar(&b.layout, "layout", "tile", "`LAYOUT` of the tensor: tile or row_major")
 	f.StringVar(&b.shard, "shard", "", "with --shape: sharded, by `SHARD`: the shape of a shard (64x512) or the core grid (height:8, width:8, block:4x4)")
-	f.StringVar(&b.where, "memory", "dram", "the `POOL` to allocate from: dram, l1, l1_small or trace")
+	f.StringVar(&b.where, "memory", "dram", "from which `POOL`: dram, l1, l1_small or trace")
+	f.BoolVar(&b.perCore, "per-core", false, "with HYBRID: SIZE, or a shard, wherever each core has room")
+	f.BoolVar(&b.spread, "range", false, "the same at one address of --cores only")
+	f.StringVar(&b.cores, "cores", "", "with --per-core or --range: the `CORES`, as 0,0-7,0")
 }
 
 // asked reports whether the question is about allocators.
@@ -55,7 +61,10 @@ func (b *blockFlags) question() (*bankmap.FitRequest, error) {
 	case b.shape != "":
 		flag = "--shape"
 	}
-	w, err := bankmap.FitQuery{Size: b.fits, Shape: b.shape, Type: b.dtype, Layout: b.layout, Shard: b.shard, Pool: b.where}.Parse()
+	w, err := bankmap.FitQuery{
+		Size: b.fits, Shape: b.shape, Type: b.dtype, Layout: b.layout, Shard: b.shard, Pool: b.where,
+		PerCore: b.perCore, Range: b.spread, Cores: b.cores,
+	}.Parse()
 	if err != nil {
 		return nil, exit.Usage("%s: %w", flag, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
@@ -76,14 +77,10 @@ func (s *Server) mapOf(w http.ResponseWriter, r *http.Request) {
 	lines := newMapLines(&of, chips)
 	out := map[string]any{"schema": "ttmon.map/1", "pid": of.Process.PID, "doubts": append([]string{}, bankmap.Doubts(of.Process)...)}
 	list := []mapPool{}
-	for _, a := range bankmap.InUse(of.Process) {
-		for _, pool := range model.Pools() {
-			for _, l := range a.Pool(pool) {
-				m := newMapPool(of.Process, l, a, name)
-				m.Holders = lines.of(l, a, m.Blocks)
-				list = append(list, m)
-			}
-		}
+	for _, x := range bankmap.Pools(of.Process) {
+		m := newMapPool(of.Process, x, name)
+		m.Holders = lines.of(x, m.Blocks)
+		list = append(list, m)
 	}
 	out["pools"] = list
 	fits, err := fits(of.Process, r.URL.Query(), name)
@@ -96,13 +93,14 @@ func (s *Server) mapOf(w http.ResponseWriter, r *http.Request) {
 	Answer(w, http.StatusOK, out)
 }
 
-func newMapPool(p *blocks.Process, l *blocks.List, a *blocks.Allocator, name func(uint64) string) mapPool {
-	what, state := bankmap.Heading(l, a, name)
+func newMapPool(p *blocks.Process, x bankmap.Pool, name func(uint64) string) mapPool {
+	l := x.List
+	what, state := bankmap.Heading(x, name)
 	m := mapPool{
 		Pool: l.Pool.String(), What: what, State: state, Exact: p.Lost == 0 && l.Exact(), Chips: []string{},
 		Base: l.Base, Capacity: l.Capacity, Cut: l.Cut, Banks: l.Banks, Blocks: [][5]uint64{},
 	}
-	for _, id := range a.Chips {
+	for _, id := range x.Of.Chips {
 		m.Chips = append(m.Chips, name(id))
 	}
 	if l.Peak.BankBytes > 0 {
@@ -123,7 +121,10 @@ func newMapPool(p *blocks.Process, l *blocks.List, a *blocks.Allocator, name fun
 // fits answers "would it fit?" in a sentence for each pool that could have it.
 func fits(p *blocks.Process, q url.Values, name func(uint64) string) ([]string, error) {
 	out := []string{}
-	ask := bankmap.FitQuery{Size: q.Get("fit"), Shape: q.Get("shape"), Type: q.Get("dtype"), Layout: q.Get("layout"), Shard: q.Get("shard"), Pool: q.Get("pool")}
+	ask := bankmap.FitQuery{
+		Size: q.Get("fit"), Shape: q.Get("shape"), Type: q.Get("dtype"), Layout: q.Get("layout"), Shard: q.Get("shard"), Pool: q.Get("pool"),
+		PerCore: q.Has("per_core"), Range: q.Has("range"), Cores: q.Get("cores"),
+	}
 	if ask.Size == "" && ask.Shape == "" {
 		return out, nil
 	}
@@ -131,12 +132,8 @@ func fits(p *blocks.Process, q url.Values, name func(uint64) string) ([]string, 
 	if err != nil {
 		return nil, err
 	}
-	for _, a := range bankmap.InUse(p) {
-		for _, l := range a.Pool(want.Pool) {
-			text, _ := bankmap.Heading(l, a, name)
-			answer, _ := want.Answer(p, l)
-			out = append(out, text+": "+answer)
-		}
+	for _, a := range want.Answers(p, name) {
+		out = append(out, strings.TrimPrefix(a.What+": ", ": ")+a.Line)
 	}
 	return out, nil
 }

@@ -60,14 +60,12 @@ func newMapLines(of *BlocksOf, chips []runs.Chip) *mapLines {
 		m.place = func(blocks.Block) string { return "" }
 	}
 	sums := map[model.Pool]map[string]uint64{}
-	for _, a := range bankmap.InUse(of.Process) {
-		for _, l := range a.Lists {
-			if sums[l.Pool] == nil {
-				sums[l.Pool] = map[string]uint64{}
-			}
-			for b := range l.All() {
-				sums[l.Pool][m.place(b)] += b.Size * l.Banks * uint64(max(len(a.Chips), 1))
-			}
+	for _, x := range bankmap.Pools(of.Process) {
+		if sums[x.Pool] == nil {
+			sums[x.Pool] = map[string]uint64{}
+		}
+		for b := range x.All() {
+			sums[x.Pool][m.place(b)] += b.Size * x.Banks * uint64(max(len(x.Of.Chips), 1))
 		}
 	}
 	for pool, by := range sums {
@@ -89,13 +87,14 @@ func numbered(sums map[string]uint64) map[string]int {
 }
 
 // of are the holders of a list, of which some blocks are drawn.
-func (m *mapLines) of(l *blocks.List, a *blocks.Allocator, drawn [][5]uint64) []mapHolder {
+func (m *mapLines) of(x bankmap.Pool, drawn [][5]uint64) []mapHolder {
+	l := x.List
 	out := []mapHolder{}
 	if m.place == nil {
 		return out
 	}
 	list, _ := bankmap.Holders(l, m.place)
-	works := m.works(l.Pool, a)
+	works := m.works(l.Pool, x.Of)
 	at := map[string]int{}
 	for _, h := range list {
 		if len(out) < maxMapHolders {

@@ -9,6 +9,7 @@ import (
 	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/view/bankmap"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -42,8 +43,9 @@ func holdersOf(of *BlocksOf, chips []runs.Chip) (out []string) {
 	lines := newMapLines(of, chips)
 	for _, a := range of.Process.Allocators {
 		for _, l := range a.Lists {
-			m := newMapPool(of.Process, l, a, func(uint64) string { return "" })
-			for _, h := range lines.of(l, a, m.Blocks) {
+			x := bankmap.Pool{List: l, Of: a}
+			m := newMapPool(of.Process, x, func(uint64) string { return "" })
+			for _, h := range lines.of(x, m.Blocks) {
 				out = append(out, fmt.Sprintf("%v %d %q others %d: %d, %d in %d since %d, grew %v, %v", l.Pool, h.Number, h.Line, h.Others, h.Bank, h.Bytes, h.Blocks, h.Oldest, h.Grew, h.Sites))
 			}
 		}
@@ -135,8 +137,8 @@ func TestMapHoldersAreBounded(t *testing.T) {
 	}
 	a := holding(model.DRAM, []uint64{1}, list...)
 	of := BlocksOf{Process: &blocks.Process{Allocators: []*blocks.Allocator{a}}, Sites: func() []callsite.Site { return sites }}
-	m := newMapPool(of.Process, a.Lists[0], a, func(uint64) string { return "" })
-	got := newMapLines(&of, nil).of(a.Lists[0], a, m.Blocks)
+	m := newMapPool(of.Process, bankmap.Pool{List: a.Lists[0], Of: a}, func(uint64) string { return "" })
+	got := newMapLines(&of, nil).of(bankmap.Pool{List: a.Lists[0], Of: a}, m.Blocks)
 	if len(got) != maxMapHolders+1 {
 		t.Fatalf("%d holders", len(got))
 	}

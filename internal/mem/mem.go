@@ -201,7 +201,7 @@ func (a *Answer) Append(dst []byte, wanted *bankmap.FitRequest, to lines.Options
 		p.Lines(bankmap.Lines(of, view)...)
 		if wanted != nil {
 			p.Newline()
-			for _, x := range answersTo(of, wanted) {
+			for _, x := range answersTo(of, wanted, view.Chip) {
 				p.Line(x.line, cells.Text)
 			}
 		}
@@ -221,7 +221,7 @@ func (a *Answer) AppendJSON(dst []byte, wanted *bankmap.FitRequest) ([]byte, err
 	if wanted != nil {
 		fits := []answerTo{}
 		for _, p := range a.Processes {
-			fits = append(fits, answersTo(p, wanted)...)
+			fits = append(fits, answersTo(p, wanted, nil)...)
 		}
 		doc["fits"] = fits
 	}
@@ -252,12 +252,9 @@ type answerTo struct {
 	line  string
 }
 
-func answersTo(p *blocks.Process, q *bankmap.FitRequest) (list []answerTo) {
-	for _, a := range bankmap.InUse(p) {
-		for _, l := range a.Pool(q.Pool) {
-			line, fit := q.Answer(p, l)
-			list = append(list, answerTo{Chips: a.Chips, Known: fit != nil, Fit: fit, line: line})
-		}
+func answersTo(p *blocks.Process, q *bankmap.FitRequest, chip func(id uint64) string) (list []answerTo) {
+	for _, a := range q.Answers(p, chip) {
+		list = append(list, answerTo{Chips: a.Of.Chips, Known: a.Fit != nil, Fit: a.Fit, line: a.Line})
 	}
 	if len(list) == 0 {
 		list = append(list, answerTo{line: fmt.Sprintf("would %s fit?  process %d has no such pool", q.What, p.PID)})
@@ -274,6 +271,9 @@ func (a *Answer) WriteReports(dir string) error {
 	used := bankmap.InUse(p)
 	if len(used) == 0 {
 		return exit.With(exit.NoDevice, "no allocator of process %d is known", p.PID)
+	}
+	if slices.ContainsFunc(used, (*blocks.Allocator).PerCore) { // its own have what all cores have in common, and call it all
+		return exit.With(exit.Unsupported, "process %d gives out L1 core by core (HYBRID), which tt-metal's reports have no room for: ttmon mem -p %d shows it", p.PID, p.PID)
 	}
 	for _, x := range used { // tt-metal's reports have no way to say that something is not known
 		if p.Lost > 0 || !bankmap.Reportable(x) {

@@ -48,16 +48,12 @@ func Lines(p *blocks.Process, o Options) (out []lines.Line) {
 	}
 	out = append(out, lines.Styled(title, cells.Strong))
 	shown := 0
-	for _, a := range InUse(p) {
-		for _, pool := range model.Pools() {
-			for _, l := range a.Pool(pool) {
-				if l.Capacity == 0 && l.Exact() && l.Usage().Blocks == 0 {
-					continue // the program asked for no such pool
-				}
-				out = append(append(out, nil), listLines(p, l, a, o)...)
-				shown++
-			}
+	for _, x := range Pools(p) {
+		if x.Capacity == 0 && x.Exact() && x.Usage().Blocks == 0 {
+			continue // the program asked for no such pool
 		}
+		out = append(append(out, nil), listLines(p, x, o)...)
+		shown++
 	}
 	if shown == 0 {
 		out = append(out, nil, lines.Plain("It has no allocator that is known: it has opened no chip, or did so before it was watched."))
@@ -74,16 +70,14 @@ func Lines(p *blocks.Process, o Options) (out []lines.Line) {
 // OnChip shows one pool of one chip in a few lines: how full the bank is, its
 // map, and whether a buffer would fit. It is empty where nothing is known of it.
 func OnChip(p *blocks.Process, chip uint64, pool model.Pool, fit blocks.Request, o Options) (out []lines.Line) {
-	for _, a := range InUse(p) {
-		if !slices.Contains(a.Chips, chip) {
+	for _, x := range Pools(p) {
+		if x.Pool != pool || !slices.Contains(x.Of.Chips, chip) {
 			continue
 		}
-		for _, l := range a.Pool(pool) {
-			o.Top = -1
-			out = append(out, listLines(p, l, a, o)...)
-			if answer, known := l.Fits(fit); known && p.Lost == 0 {
-				out = append(out, lines.Plain(fitLine(words.Bytes(fit.Bytes), l, answer)))
-			}
+		o.Top = -1
+		out = append(out, listLines(p, x, o)...)
+		if answer, known := x.Fits(fit); known && p.Lost == 0 && x.Cores == "" {
+			out = append(out, lines.Plain(fitLine(words.Bytes(fit.Bytes), x.List, answer)))
 		}
 	}
 	return out
@@ -97,8 +91,8 @@ func Doubts(p *blocks.Process) (out []string) {
 	case p.Late:
 		out = append(out, "It ran before ttmond watched it: what it allocated then is known only of pools that it has allocated from since.")
 	}
-	if slices.ContainsFunc(p.Allocators, (*blocks.Allocator).PerCore) {
-		out = append(out, "Its allocator gives out L1 core by core (HYBRID), which ttmon cannot add up: L1 is not shown.")
+	if _, known := p.PerCore(); !known && slices.ContainsFunc(p.Allocators, (*blocks.Allocator).PerCore) {
+		out = append(out, "Its allocator gives out L1 core by core (HYBRID), and not all of that was seen: L1 is not shown.")
 	}
 	if p.Lost > 0 {
 		out = append(out, fmt.Sprintf("%d events of its allocators were lost: the map may show what is gone and lack what is there.", p.Lost))
@@ -124,10 +118,80 @@ func InUse(p *blocks.Process) (list []*blocks.Allocator) {
 	return list
 }
 
+// Pool is one that is shown: a list, and whose it is.
+type Pool struct {
+	*blocks.List
+	Of *blocks.Allocator
+	// Cores names those of the chip that hold this, where they differ (HYBRID): then
+	// the list is what is taken on each of them.
+	Cores string
+	// Common says how much all cores of the chip have free at one address; empty: there
+	// is no more to say.
+	Common string
+}
+
+// Pools are the lists of the allocators that a process allocates from.
+func Pools(p *blocks.Process) (list []Pool) {
+	perCore, known := p.PerCore()
+	for _, a := range InUse(p) {
+		if known && a.PerCore() && !slices.ContainsFunc(perCore.Meshes, func(m *blocks.CoreMesh) bool { return m.Allocator == a }) {
+			continue // a chip's own, which has L1 only
+		}
+		for _, pool := range model.Pools() {
+			for _, l := range a.Pool(pool) {
+				list = append(list, Pool{List: l, Of: a})
+			}
+		}
+	}
+	if !known {
+		return list
+	}
+	for _, c := range perCore.Chips {
+		for i, g := range perCore.Groups(c) {
+			x := Pool{List: g.List, Of: &blocks.Allocator{Chips: []uint64{c.ID}}, Cores: coreNames(perCore, g)}
+			if i == 0 {
+				x.Common = fmt.Sprintf("at one address on all %d cores: largest hole %s", perCore.Banks, words.Bytes(perCore.Holes(c).Lockstep))
+			}
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// coreNames names the cores of a group, in the order of the grid.
+func coreNames(l *blocks.CoreL1, g *blocks.CoreGroup) string {
+	const most = 4
+	switch {
+	case len(g.Banks) == int(l.Banks):
+		return fmt.Sprintf("all %d cores", len(g.Banks))
+	case len(g.Banks) > most:
+		return fmt.Sprintf("%d of %d cores", len(g.Banks), l.Banks)
+	}
+	type place struct{ y, x int }
+	var places []place
+	for _, bank := range g.Banks {
+		x, y, known := l.Place(bank)
+		if !known {
+			return fmt.Sprintf("%d of %d cores", len(g.Banks), l.Banks)
+		}
+		places = append(places, place{y, x})
+	}
+	slices.SortFunc(places, func(a, b place) int { return cmp.Or(cmp.Compare(a.y, b.y), cmp.Compare(a.x, b.x)) })
+	var names []string
+	for _, at := range places {
+		names = append(names, fmt.Sprintf("(%d,%d)", at.x, at.y))
+	}
+	if len(names) == 1 {
+		return "core " + names[0]
+	}
+	return "cores " + strings.Join(names, " ")
+}
+
 // listLines shows one pool: a heading, the map with its legend, the largest
 // holes and blocks.
-func listLines(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options) (out []lines.Line) {
-	what, state := Heading(l, a, o.Chip)
+func listLines(p *blocks.Process, x Pool, o Options) (out []lines.Line) {
+	l := x.List
+	what, state := Heading(x, o.Chip)
 	if p.Lost == 0 && l.Exact() && !l.Inherited { // the pool has what the parent took, too
 		state += "   exact"
 	}
@@ -135,6 +199,9 @@ func listLines(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options
 		out = append(out, lines.Styled(what+": "+state, cells.Label))
 	} else {
 		out = append(out, lines.Styled(what+":", cells.Label), lines.Styled("  "+state, cells.Label))
+	}
+	if x.Common != "" {
+		out = append(out, lines.Plain("  "+x.Common))
 	}
 	who, by := Holders(l, o.Place)
 	if l.Capacity > 0 {
@@ -145,7 +212,7 @@ func listLines(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options
 	if o.Top > 0 {
 		out = append(out, legend(who, o)...)
 	}
-	for _, text := range programs(p, l, a, o) {
+	for _, text := range programs(p, x, o) {
 		out = append(out, lines.Plain(text))
 	}
 	if o.Top > 0 {
@@ -194,7 +261,8 @@ func whereOf(b blocks.Block, o Options) string {
 
 // programs says how the circular buffers of programs lie to the buffers of L1:
 // a program whose circular buffers reach into one cannot be run.
-func programs(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options) []string {
+func programs(p *blocks.Process, x Pool, o Options) []string {
+	l := x.List
 	reach, ok := p.Reach()
 	if l.Pool != model.L1 || !ok {
 		return nil
@@ -203,7 +271,7 @@ func programs(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options)
 	if len(p.Programs) == 1 {
 		what = "1 program"
 	}
-	if !p.Whole(a) {
+	if !p.Whole(x.Of) {
 		what = "at least " + what
 	}
 	line := fmt.Sprintf("  circular buffers of %s: up to %s a core, below %#x", what, words.Bytes(reach.End-reach.Base), reach.End)
@@ -212,11 +280,14 @@ func programs(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options)
 		relation = fmt.Sprintf("%s to the lowest buffer", words.Bytes(b.Addr-min(reach.End, b.Addr)))
 		if b.Addr < reach.End {
 			relation = fmt.Sprintf("they clash with the buffer at %#x", b.Addr)
+			if x.Cores != "" { // which cores they run on is not known
+				relation = fmt.Sprintf("on %s they would clash with the buffer at %#x", x.Cores, b.Addr)
+			}
 		}
 		break
 	}
 	switch {
-	case relation == "" || len(InUse(p)) != 1: // whose device they are laid out for is not known
+	case relation == "" || !oneDevice(p): // whose device they are laid out for is not known
 		return []string{line}
 	case words.Width(line)+2+words.Width(relation) <= o.Width:
 		return []string{line + "; " + relation}
@@ -224,15 +295,25 @@ func programs(p *blocks.Process, l *blocks.List, a *blocks.Allocator, o Options)
 	return []string{line, "  " + relation}
 }
 
+// oneDevice reports whether a process allocates from one device, or mesh, only.
+func oneDevice(p *blocks.Process) bool {
+	if l, known := p.PerCore(); known {
+		return len(l.Chips) == 1
+	}
+	return len(InUse(p)) == 1
+}
+
 // Heading says what a pool is, and how full. chip names a chip; nil: by its id.
-func Heading(l *blocks.List, a *blocks.Allocator, chip func(id uint64) string) (what, state string) {
-	where := "bank"
+func Heading(x Pool, chip func(id uint64) string) (what, state string) {
+	l, where := x.List, "bank"
 	if l.Pool == model.L1 || l.Pool == model.L1Small {
 		where = "core" // a core's L1 is a bank
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s of %s", strings.ToUpper(l.Pool.String()), chips(a, chip))
-	if l.Banks > 0 && l.Capacity > 0 {
+	fmt.Fprintf(&b, "%s of %s", strings.ToUpper(l.Pool.String()), chips(x.Of, chip))
+	if x.Cores != "" {
+		fmt.Fprintf(&b, ", %s, each %s", x.Cores, words.Bytes(l.Capacity))
+	} else if l.Banks > 0 && l.Capacity > 0 {
 		fmt.Fprintf(&b, ", %d %ss of %s", l.Banks, where, words.Bytes(l.Capacity))
 	}
 	what = b.String()

@@ -52,10 +52,10 @@ func TestPrograms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := sample()
 			c.change(p)
-			if got := programs(p, p.Allocators[1].Lists[1], p.Allocators[1], Options{Width: c.width}); !slices.Equal(got, c.want) {
+			if got := programs(p, Pool{List: p.Allocators[1].Lists[1], Of: p.Allocators[1]}, Options{Width: c.width}); !slices.Equal(got, c.want) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
-			if got := programs(p, p.Allocators[1].Lists[0], p.Allocators[1], Options{Width: c.width}); got != nil {
+			if got := programs(p, Pool{List: p.Allocators[1].Lists[0], Of: p.Allocators[1]}, Options{Width: c.width}); got != nil {
 				t.Errorf("in DRAM: %q", got)
 			}
 		})
