@@ -3,13 +3,10 @@ package api
 import (
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/runreport"
-	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -17,30 +14,22 @@ import (
 type BlocksOf struct {
 	Process *blocks.Process
 	UID     int
-	// Places tells where in the program memory of each chip was asked for; nil: not known.
-	Places func() []runs.Chip
 	// Sites are the call sites that blocks have by number; nil: not known.
 	Sites func() []callsite.Site
+	// Frees are the pools of which the process freed at least as many blocks as it holds:
+	// of one that only allocates, growth says nothing. nil: not known.
+	Frees func() []blocks.ChipPool
 }
 
 // LedgerBlocks is what is known of a process that keeps a ledger; without one it
 // is its blocks alone.
-func LedgerBlocks(p *blocks.Process, uid int, path string, l *ledgerfile.Ledger) BlocksOf {
+func LedgerBlocks(p *blocks.Process, uid int, l *ledgerfile.Ledger) BlocksOf {
 	of := BlocksOf{Process: p, UID: uid}
 	if l == nil {
 		return of
 	}
-	of.Places = func() []runs.Chip {
-		list := []runs.Chip{}
-		b := runreport.NewBuilder(l.Started)
-		b.Add(path, l, true)
-		report := b.Report(time.Now(), nil)
-		for _, c := range report.Run.Chips() {
-			list = append(list, *c)
-		}
-		return list
-	}
 	of.Sites = func() []callsite.Site { return callsite.Sites(l) }
+	of.Frees = func() []blocks.ChipPool { return blocks.Frees(l) }
 	return of
 }
 
@@ -50,6 +39,9 @@ func (s *Server) blocksOf(w http.ResponseWriter, r *http.Request) {
 		out := map[string]any{"schema": "ttmon.blocks/1", "process": of.Process}
 		if of.Sites != nil {
 			out["sites"] = of.Sites()
+		}
+		if of.Frees != nil {
+			out["frees"] = of.Frees()
 		}
 		Answer(w, http.StatusOK, out)
 	}

@@ -6,10 +6,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 func TestBlocks(t *testing.T) {
@@ -55,5 +57,18 @@ func TestBlocks(t *testing.T) {
 				t.Errorf("the lines that hold them: %s", w.Body)
 			}
 		})
+	}
+}
+
+// TestLedgerBlocks: what the ledger of a process says is known of it, and nothing
+// where it keeps none.
+func TestLedgerBlocks(t *testing.T) {
+	p := &blocks.Process{PID: 7}
+	if of := LedgerBlocks(p, 1, nil); of.Frees != nil || of.Sites != nil || of.Process != p || of.UID != 1 {
+		t.Errorf("without a ledger: %+v", of)
+	}
+	of := LedgerBlocks(p, 1, &ledgerfile.Ledger{Started: time.Now()})
+	if of.Frees == nil || of.Frees() == nil || of.Sites == nil || len(of.Sites()) != 0 {
+		t.Errorf("with an empty ledger: %+v", of)
 	}
 }

@@ -4,9 +4,6 @@ import (
 	"net/http"
 
 	"github.com/ttmon/ttmon/internal/runs"
-	"github.com/ttmon/ttmon/internal/view/pagejson"
-	"github.com/ttmon/ttmon/internal/view/sheet"
-	"github.com/ttmon/ttmon/internal/view/why"
 )
 
 // Call is a call of the API. Routes, limits, what a ttmon-server hands on to its ttmond,
@@ -46,8 +43,8 @@ type SchemaOnly struct {
 var (
 	PIDParam      = Param{Name: "pid", Help: "process id on this host", InPath: true, Required: true}
 	AtParam       = Param{Name: "at", Help: "a moment, RFC 3339; the snapshot that held then"}
-	blocksAtParam = Param{Name: "at", Help: "a moment, RFC 3339; only where a recording is served"}
-	failureParam  = Param{Name: "id", Help: "of /v1/failures, or last", InPath: true, Required: true}
+	BlocksAtParam = Param{Name: "at", Help: "a moment, RFC 3339; only where a recording is served"}
+	FailureParam  = Param{Name: "id", Help: "of /v1/failures, or last", InPath: true, Required: true}
 	StartParam    = Param{Name: "start", Help: "RFC 3339; an hour before end where it is left out"}
 	EndParam      = Param{Name: "end", Help: "RFC 3339; now where it is left out"}
 )
@@ -56,18 +53,6 @@ const text, events = "text/plain", "text/event-stream"
 
 // Answers that are put together in place.
 type (
-	metricsAnswer struct {
-		Schema  string      `json:"schema"`
-		Metrics []chartable `json:"metrics"`
-	}
-	mapAnswer struct {
-		Schema string    `json:"schema"`
-		PID    int       `json:"pid"`
-		Pools  []mapPool `json:"pools"`
-		Doubts []string  `json:"doubts"`
-		Fits   []string  `json:"fits"`
-		Sites  []mapSite `json:"sites"`
-	}
 	meAnswer struct {
 		Schema string  `json:"schema"`
 		UID    *int    `json:"uid"`
@@ -115,13 +100,7 @@ func (s *Server) presentCalls() []Call {
 		{Method: "GET", Path: "/v1/stream", Serve: Offered(s.opt.Stream != nil, s.stream), Cheap: true, Kind: "application/x-ttmon-stream", Help: "for ttmon-server: numbered events after the last that it has, and snapshots, as frames of a kind and a length", Params: []Param{
 			{Name: "log", Help: "the log that after counts in"}, {Name: "after", Help: "number of the last event that the follower has"}, {Name: "only", Help: "events or snapshots"},
 		}},
-		{Method: "GET", Path: "/v1/said", Serve: s.said, Help: "a snapshot in words, as ttmon says it", Params: []Param{AtParam}, Answer: pagejson.Snapshot{}},
-		{Method: "GET", Path: "/v1/mesh", Serve: s.mesh, Help: "which Ethernet links of the chips are up, and what is cut off", Params: []Param{AtParam}, Answer: pagejson.Mesh{}},
-		{Method: "GET", Path: "/v1/facts", Serve: s.facts, Help: "all that is known of a device, in sections, as smi -q has it, or of a process", Params: []Param{{Name: "device", Help: "bus id"}, {Name: "pid", Help: "of the process, instead of a device"}, AtParam}, Answer: pagejson.Facts{}},
-		{Method: "GET", Path: "/v1/words", Serve: s.words, Cheap: true, Help: "the words for marks, missing values, sources and pools", Answer: SchemaOnly{}},
-		{Method: "GET", Path: "/v1/metrics", Serve: s.metrics, Cheap: true, Help: "what /v1/range can be asked for", Answer: metricsAnswer{}},
 		{Method: "GET", Path: "/v1/topology", Serve: Offered(s.opt.Topology != nil, s.topology), Live: true, Help: "PCIe distances and Ethernet links", Answer: SchemaOnly{}},
-		{Method: "GET", Path: "/v1/topology/links", Serve: Offered(s.opt.Topology != nil, s.links), Live: true, Help: "the Ethernet links as the page shows them: a row for each, the worst first", Answer: sheet.Table{}},
 		{Method: "GET", Path: "/v1/processes", Serve: s.processes, Live: true, Help: "who reports allocations, and how much", Answer: processesAnswer{}},
 		{Method: "GET", Path: "/v1/processes/{pid}/buffers", Serve: s.buffers, Live: true, Help: "live buffers that a process reported, largest first", Answer: SchemaOnly{}, Params: []Param{
 			PIDParam,
@@ -131,7 +110,7 @@ func (s *Server) presentCalls() []Call {
 			{Name: "sort", Help: "size or age"},
 			{Name: "start", Help: "start_ticks of the process that is meant"},
 		}},
-		{Method: "GET", Path: "/v1/processes/{pid}/blocks", Serve: s.blocksOf, Live: true, Help: "its allocators with every block; for its user and root", Params: []Param{PIDParam, blocksAtParam}, Answer: SchemaOnly{}},
+		{Method: "GET", Path: "/v1/processes/{pid}/blocks", Serve: s.blocksOf, Live: true, Help: "its allocators with every block; for its user and root", Params: []Param{PIDParam, BlocksAtParam}, Answer: SchemaOnly{}},
 		{Method: "GET", Path: "/v1/allocations", Serve: s.allocations, Live: true, Cheap: true, Kind: "application/x-ndjson", Help: "every allocation and free of processes that are watched through the kernel, as it happens, line by line: what a process holds (state), then its numbered changes, each [kind, ns after time, list, address, bytes of each bank, bytes asked for] with kind 1 taken, 2 given back, 3 list cleared, 4 list closed, 5 list defined, 6 events lost in all, 7 watched late, 8 ended; up_to: all that happened before was told. Who is too slow gets a state with how many were missed. For the users of the processes and root", Params: []Param{
 			{Name: "pid", Help: "of this process only; may be given again"},
 		}},
@@ -145,19 +124,8 @@ func (s *Server) presentCalls() []Call {
 		}},
 		{Method: "GET", Path: "/v1/failures", Serve: Offered(s.opt.Failures != nil, s.failures), Live: true, Help: "the last allocations that failed, of the caller's programs; root sees all", Answer: SchemaOnly{}},
 		{Method: "GET", Path: "/v1/failures/{id}", Serve: Offered(s.opt.Failures != nil, s.failure), Live: true, Help: "one of them: the request, the allocator as it was, why it failed and what would have made it fit; for its user and root", Answer: SchemaOnly{}, Params: []Param{
-			failureParam,
+			FailureParam,
 			{Name: "pid", Help: "with last: of this process"},
-		}},
-		{Method: "GET", Path: "/v1/failures/{id}/page", Serve: Offered(s.opt.Failures != nil, s.failurePage), Live: true, Help: "one of them as the page shows it: in sentences, the bank as it is drawn, and who held it; for its user and root", Answer: why.Page{}, Params: []Param{failureParam}},
-		{Method: "GET", Path: "/v1/failures/{id}/file", Serve: Offered(s.opt.Failures != nil, s.failureFile), Live: true, Kind: "text/html", Help: "one of them as an HTML file of its own, to be saved and sent; for its user and root", Params: []Param{failureParam}},
-		{Method: "GET", Path: "/v1/processes/{pid}/map", Serve: s.mapOf, Live: true, Help: "its banks as they are drawn, call sites, and what would fit; for its user and root", Answer: mapAnswer{}, Params: []Param{
-			PIDParam, blocksAtParam,
-			{Name: "fit", Help: "a size: 512M"},
-			{Name: "shape", Help: "of a tensor: 1,1,4096,4096"},
-			{Name: "dtype", Help: "of its elements"},
-			{Name: "shard", Help: "the part of each core, or over how many it is cut: 64x512, height:8, width:8, block:4x4"},
-			{Name: "layout", Help: "tile or row_major"},
-			{Name: "pool", Help: "dram, l1, l1_small or trace"},
 		}},
 		{Method: "GET", Path: "/v1/leaks", Serve: s.leaks, Live: true, Help: "what dead processes had not freed", Answer: SchemaOnly{}},
 		{Method: "GET", Path: "/v1/stale", Serve: Offered(s.opt.Stale != nil, s.stale), Live: true, Help: "what they left in tt-metal's own accounts", Answer: SchemaOnly{}},

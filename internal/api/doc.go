@@ -1,4 +1,4 @@
-// Package api is ttmond's API, version 1: JSON over HTTP on a Unix socket, for
+// Package api is the API of ttmond and ttmon-server, version 1: JSON over HTTP on a Unix socket, for
 // ttmon and for everybody else on the host.
 //
 // It is an end of the data flow: it reads published snapshots and the ledger
@@ -18,20 +18,12 @@
 //	POST /v1/reload                   read the configuration again; for root
 //	GET /v1/version
 //
-// For pages, which are served over TCP (docs/web.md):
+// Package past has the calls about what is remembered, package page those that say and
+// draw for the page; a ttmon-server has both. Pages are served over TCP (docs/web.md):
 //
-//	GET /v1/watch?said=1              as watch, with each snapshot in words
-//	GET /v1/said, /v1/words           a snapshot in words, and the words themselves
-//	GET /v1/mesh                      which Ethernet links are up, and what is cut off
-//	GET /v1/facts?device=BUS          all that is known of a device, in words
-//	GET /v1/metrics, /v1/range        what can be charted, and its history
-//	GET /v1/changed                   what changed in a stretch of time
-//	GET /v1/past/span                 how far back /v1/past reaches
-//	GET /v1/processes/PID/history     what a process held over time
-//	GET /v1/processes/PID/map         its banks as they are drawn, call sites, ?fit=512M
 //	GET /v1/me                        who the caller is
 //	POST /v1/ticket, /v1/session      how a browser becomes a user of this host
-//	GET /v1/openapi.json              all of this, described
+//	GET /v1/openapi.json              all calls, described
 //
 // Errors are {"error": "…"} with a fitting status. A client that does not read
 // is dropped, never waited for; a snapshot is encoded once for all of them. A

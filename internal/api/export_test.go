@@ -1,10 +1,6 @@
 package api
 
-import (
-	"time"
-
-	"github.com/ttmon/ttmon/internal/model"
-)
+import "time"
 
 // For the tests of all calls, those of other packages among them.
 type OneFailure = oneFailure
@@ -37,6 +33,3 @@ func (s *Server) SetHiding(change func()) {
 
 // Operation is a call as it is described.
 func (c *Call) Operation() map[string]any { return c.operation() }
-
-// Filter is a snapshot as the viewer may see it.
-func (v Viewpoint) Filter(s *model.Snapshot) *model.Snapshot { return v.filter(s) }

@@ -3,12 +3,9 @@ package api
 import (
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/failure/story"
-	"github.com/ttmon/ttmon/internal/view/sheet"
-	"github.com/ttmon/ttmon/internal/view/why"
 )
 
 // Failures are the failed allocations that a daemon keeps.
@@ -33,28 +30,6 @@ func (s *Server) failure(w http.ResponseWriter, r *http.Request) {
 		record.Text = story.Event(record, true)
 		Answer(w, http.StatusOK, record)
 	}
-}
-
-// failurePage answers with one of them as the page shows it.
-func (s *Server) failurePage(w http.ResponseWriter, r *http.Request) {
-	if record, ok := s.ownFailure(w, r); ok {
-		Answer(w, http.StatusOK, why.Page{Schema: why.PageSchema, ID: record.ID, Sheet: why.Sheet(record, why.Options{Now: time.Now(), Spans: sheet.MaxSpans})})
-	}
-}
-
-// failureFile answers with one of them as an HTML file to be saved. It has nothing
-// of its own to run or to load, and may not.
-func (s *Server) failureFile(w http.ResponseWriter, r *http.Request) {
-	record, ok := s.ownFailure(w, r)
-	if !ok {
-		return
-	}
-	h := w.Header()
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'")
-	h.Set("Content-Disposition", `attachment; filename="ttmon-why-`+record.ID+`.html"`)
-	h.Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write(sheet.AppendHTML(nil, why.Sheet(record, why.Options{Now: time.Now(), Spans: sheet.MaxSpans})))
 }
 
 // ownFailure is the failure that is asked for, if it is the caller's; who gets none

@@ -60,10 +60,6 @@ func TestFailures(t *testing.T) {
 	}{
 		{"/v1/failures/f1", 200},
 		{"/v1/failures/last?pid=7", 200},
-		{"/v1/failures/f1/page", 200},
-		{"/v1/failures/f1/file", 200},
-		{"/v1/failures/f3/page", 404},
-		{"/v1/failures/f3/file", 404},
 		{"/v1/failures/last?pid=8", 404},
 		{"/v1/failures/last?pid=x", 400},
 		{"/v1/failures/f3", 404},

@@ -95,7 +95,7 @@ func (t *tick) encode(v Viewpoint) []byte {
 	b, ok := t.encoded[v]
 	if !ok {
 		room := t.room.Load()
-		b = wire.Append(make([]byte, 0, room+room/16), v.filter(t.snap)) // growing costs more than encoding
+		b = wire.Append(make([]byte, 0, room+room/16), v.Filter(t.snap)) // growing costs more than encoding
 		t.room.Store(int64(len(b)))
 		if t.encoded == nil {
 			t.encoded = map[Viewpoint][]byte{}

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"bytes"
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"time"
@@ -64,61 +62,8 @@ func (s *Server) lines(w http.ResponseWriter, r *http.Request) {
 // FindLines finds the lines of a process that the caller may see.
 func (s *Server) FindLines(r *http.Request) func(*runs.Process) (runs.ProcessLines, bool) {
 	return func(p *runs.Process) (runs.ProcessLines, bool) {
-		if s.opt.Upstream != nil {
-			if up := s.opt.Upstream(); up != nil {
-				return upstreamLines(r, up, p)
-			}
-		}
-		if s.opt.Lines == nil {
-			return runs.ProcessLines{}, false
-		}
-		of, ok := s.opt.Lines(model.ProcessID{PID: p.PID, StartTicks: p.StartTicks}, p.Start)
-		return of.ProcessLines, ok && callerOf(r).owns(of.UID)
+		var lines runs.ProcessLines
+		reply := s.Ask(r, "/v1/lines", p.LinesQuery())
+		return lines, reply.Decode(&lines) == nil && lines.Schema == runs.LinesSchema
 	}
-}
-
-// upstreamLines asks the ttmond that is followed, for the viewer whose request it is.
-func upstreamLines(r *http.Request, up Upstream, p *runs.Process) (lines runs.ProcessLines, ok bool) {
-	ask, err := http.NewRequestWithContext(r.Context(), http.MethodGet, "/v1/lines?"+p.LinesQuery().Encode(), http.NoBody)
-	if err != nil {
-		return lines, false
-	}
-	ask.Header = r.Header
-	var w answered
-	up.ServeHTTP(&w, ask)
-	ok = w.status == http.StatusOK && !w.cut && json.Unmarshal(w.body.Bytes(), &lines) == nil && lines.Schema == runs.LinesSchema
-	return lines, ok
-}
-
-// maxLinesAnswer is more than ttmond answers.
-const maxLinesAnswer = 1 << 20
-
-// answered is a ResponseWriter that holds an answer.
-type answered struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-	cut    bool // it was too long
-}
-
-func (w *answered) Header() http.Header {
-	if w.header == nil {
-		w.header = http.Header{}
-	}
-	return w.header
-}
-
-func (w *answered) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
-	}
-}
-
-func (w *answered) Write(b []byte) (int, error) {
-	w.WriteHeader(http.StatusOK)
-	if w.body.Len()+len(b) > maxLinesAnswer {
-		w.cut = true
-		return len(b), nil
-	}
-	return w.body.Write(b)
 }

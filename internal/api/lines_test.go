@@ -30,8 +30,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestAnswered: what another handler answers is held, up to a length.
-func TestAnswered(t *testing.T) {
+// TestReply: what another handler answers is held, up to a length.
+func TestReply(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		n      int
@@ -39,10 +39,10 @@ func TestAnswered(t *testing.T) {
 		cut    bool
 	}{
 		{"short", 5, http.StatusOK, false},
-		{"too long", maxLinesAnswer + 1, http.StatusOK, true},
+		{"too long", maxReply + 1, http.StatusOK, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var w answered
+			var w Reply
 			w.Header()["X"] = []string{"y"}
 			if _, err := w.Write(make([]byte, tt.n)); err != nil || w.status != tt.status || w.cut != tt.cut {
 				t.Errorf("%v: %d, cut %v", err, w.status, w.cut)

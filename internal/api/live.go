@@ -3,13 +3,12 @@ package api
 import (
 	"bytes"
 	"compress/flate"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/view/pagejson"
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
@@ -22,14 +21,14 @@ type pageEvents struct {
 
 // events returns the events of a snapshot. They are made and packed once for all
 // viewers who see the same.
-func (t *tick) events(v Viewpoint, packed bool) []byte {
+func (t *tick) events(v Viewpoint, packed bool, said func(*model.Snapshot) []byte) []byte {
 	v = v.on(t.snap)
 	body := t.encode(v)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	x := t.pages[v]
 	if x == nil {
-		x = &pageEvents{plain: t.encodeEvents(v, body)}
+		x = &pageEvents{plain: encodeEvents(t.seq, said(v.Filter(t.snap)), body)}
 		if t.pages == nil {
 			t.pages = map[Viewpoint]*pageEvents{}
 		}
@@ -46,14 +45,10 @@ func (t *tick) events(v Viewpoint, packed bool) []byte {
 	return x.packed
 }
 
-func (t *tick) encodeEvents(v Viewpoint, body []byte) []byte {
-	text, err := json.Marshal(pagejson.Of(v.filter(t.snap)))
-	if err != nil {
-		panic("BUG: " + err.Error())
-	}
+// encodeEvents are the two events of a snapshot that a page gets.
+func encodeEvents(seq uint64, said, body []byte) []byte {
 	var b bytes.Buffer
-	text = wire.Harmless(text)
-	fmt.Fprintf(&b, "event: said\nid: %d\ndata: %s\n\nevent: snapshot\nid: %d\ndata: ", t.seq, text, t.seq)
+	fmt.Fprintf(&b, "event: said\nid: %d\ndata: %s\n\nevent: snapshot\nid: %d\ndata: ", seq, wire.Harmless(said), seq)
 	b.Write(bytes.TrimRight(body, "\n"))
 	b.WriteString("\n\n")
 	return b.Bytes()
@@ -91,7 +86,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, interval time.Dura
 		}
 	}
 	s.eachTick(w, r, interval, func(t *tick) error {
-		_, err := w.Write(t.events(s.Viewpoint(r), packed))
+		_, err := w.Write(t.events(s.Viewpoint(r), packed, s.opt.Said))
 		return err
 	})
 }

@@ -44,7 +44,7 @@ func (s *Server) memory(w http.ResponseWriter, r *http.Request) {
 	} else {
 		t = s.opt.Feed.current()
 	}
-	snap := s.Viewpoint(r).filter(t.snap)
+	snap := s.Viewpoint(r).Filter(t.snap)
 	var b strings.Builder
 	b.WriteString(memoryHead)
 	found := device < 0

@@ -13,6 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/api/page"
 	"github.com/ttmon/ttmon/internal/api/past"
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/eventlog"
@@ -54,7 +55,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 			l := runs.PeakLine{Line: runs.Line{Pool: "dram", File: "model.py", Line: 88}, AtPeak: 1 << 30, Allocs: 1}
 			return api.LinesOf{ProcessLines: runs.ProcessLines{Schema: runs.LinesSchema, Lines: []runs.PeakLine{l}}, UID: os.Geteuid()}, id.PID == 7
 		}
-		past.Memory{
+		memory := past.Memory{
 			Events: func() past.EventLog { return log },
 			Held:   changes,
 			Past:   func(time.Time) (time.Time, []byte, error) { return snap.Time, wire.Append(nil, snap), nil },
@@ -71,7 +72,9 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 			Range: func(_ context.Context, _ string, start, _ time.Time, _ time.Duration) ([]past.Series, error) {
 				return []past.Series{{Labels: map[string]string{"pci": "0000:01:00.0", "device": "0"}, Times: []int64{start.UnixMilli()}, Values: []float64{1}}}, nil
 			},
-		}.Serve(o)
+		}
+		memory.Serve(o)
+		page.Moments(memory.Snapshot).Serve(o)
 	})
 	feed.Publish(snap)
 	query := map[string]string{
@@ -126,8 +129,8 @@ func against(schema any, body string) error {
 // The documentation has every call, of ttmond's and of ttmon-server's.
 func TestCallsInDocs(t *testing.T) {
 	s := api.New(api.Options{})
-	for page, list := range map[string][]api.Call{"ttmond.md": s.PresentCalls(), "ttmon-server.md": past.Memory{}.Calls(s)} {
-		t.Run(page, func(t *testing.T) {
+	for file, list := range map[string][]api.Call{"ttmond.md": s.PresentCalls(), "ttmon-server.md": append(past.Memory{}.Calls(s), page.Moments(nil).Calls(s)...)} {
+		t.Run(file, func(t *testing.T) {
 			table := "| call | parameters | answer |\n|---|---|---|\n"
 			for _, c := range list {
 				var params []string
@@ -139,7 +142,7 @@ func TestCallsInDocs(t *testing.T) {
 				name := strings.TrimPrefix(c.Method+" "+c.Path, "GET ")
 				table += fmt.Sprintf("| `%s` | %s | %s |\n", name, strings.ReplaceAll(strings.Join(params, "; "), "|", "\\|"), c.Help)
 			}
-			golden.CheckTable(t, "../../docs/"+page, table)
+			golden.CheckTable(t, "../../docs/"+file, table)
 		})
 	}
 }

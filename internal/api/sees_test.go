@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/api/page"
 	"github.com/ttmon/ttmon/internal/api/past"
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/blocks/changes"
@@ -203,7 +204,7 @@ func filledHost(t *testing.T, f *filled, hiding *int) (*api.Server, string, *mod
 		o.Dump = func(_ string, uid int, all bool) string { return fmt.Sprint(uid, all) }
 		o.Dumps = func() []api.Dump { return []api.Dump{dump} }
 		o.Health = func(_ context.Context, h *api.Health) { h.Uprobe = health.Uprobe }
-		past.Memory{
+		memory := past.Memory{
 			Events: func() past.EventLog { return log },
 			Past:   func(time.Time) (time.Time, []byte, error) { return snap.Time, wire.Append(nil, &snap), nil },
 			Span:   func() (time.Time, time.Time) { return snap.Time, snap.Time },
@@ -218,7 +219,9 @@ func filledHost(t *testing.T, f *filled, hiding *int) (*api.Server, string, *mod
 			Range: func(context.Context, string, time.Time, time.Time, time.Duration) ([]past.Series, error) {
 				return nil, nil
 			},
-		}.Serve(o)
+		}
+		memory.Serve(o)
+		page.Moments(memory.Snapshot).Serve(o)
 	})
 	feed.Publish(&snap)
 	return s, url, &snap
@@ -259,9 +262,9 @@ func read(t *testing.T, c *api.Call, address, session string, snap *model.Snapsh
 func TestEveryAnswerIsDecided(t *testing.T) {
 	f, hiding := new(filled), 0
 	s, address, snap := filledHost(t, f, &hiding)
-	present := map[string]bool{}
-	for _, c := range s.PresentCalls() {
-		present[c.Path] = true
+	remembered := map[string]bool{}
+	for _, c := range (past.Memory{}).Calls(s) {
+		remembered[c.Path] = true
 	}
 	shown := func(body string) (list []int) {
 		for _, m := range markPattern.FindAllStringSubmatch(body, -1) {
@@ -304,7 +307,7 @@ func TestEveryAnswerIsDecided(t *testing.T) {
 				}
 				for _, n := range whole[c.Path] {
 					word := f.fields[n].Tag.Get("see")
-					may := slices.Contains(v.sees, word) || word == "past" && present[c.Path] && slices.Contains(v.sees, "proc")
+					may := slices.Contains(v.sees, word) || word == "past" && !remembered[c.Path] && slices.Contains(v.sees, "proc")
 					switch is := slices.Contains(marks, n); {
 					case is && (word == "" || word == "fields"):
 						t.Errorf("%s: who may see %s? It has no tag", c.Path, f.names[n])

@@ -75,8 +75,8 @@ type Options struct {
 	// More are calls that other packages have, about the past for instance: a program
 	// without them links nothing that only they need.
 	More []func(*Server) []Call
-	// At is the snapshot of another time; nil: none is kept.
-	At func(time.Time) (*model.Snapshot, error)
+	// Said is a snapshot in words, in JSON, for the page; nil: there is none.
+	Said func(*model.Snapshot) []byte
 	// Prometheus answers its API below /prometheus; nil: there is none.
 	Prometheus http.Handler
 	// Now is the current time; nil: the clock's. A recording has its own.
@@ -131,6 +131,7 @@ type Server struct {
 	description func() []byte
 	sessions    sessions
 	topologies  topologies
+	within      http.Handler // the calls without a limit, for those that need another
 	viewers     viewers
 
 	mu       sync.Mutex
@@ -161,6 +162,7 @@ func New(o Options) *Server {
 	s := &Server{opt: o, log: o.Log, started: time.Now()}
 	s.budgets = s.newBudgets(o.Limits)
 	s.calls = s.offeredCalls()
+	s.within = s.handedOn(s.routes(func(c *Call) http.Handler { return c.Serve }))
 	s.description = sync.OnceValue(func() []byte { return openAPI(s.calls) })
 	return s
 }
@@ -238,6 +240,9 @@ func callerIn(ctx context.Context) caller {
 // Owns reports whether the caller of a request sees what belongs to a user.
 func (s *Server) Owns(r *http.Request, uid int) bool { return callerOf(r).owns(uid) }
 
+// Latest is the last snapshot; nil: there is none yet.
+func (s *Server) Latest() *model.Snapshot { return s.opt.Feed.Latest() }
+
 // Now is the current time, of the recording where one is served.
 func (s *Server) Now() time.Time { return s.opt.Now() }
 
@@ -279,26 +284,32 @@ func (s *Server) offeredCalls() []Call {
 // handler has the calls answered; those that only ttmond can answer, by the ttmond that
 // is followed, while there is one.
 func (s *Server) handler() http.Handler {
-	own := new(http.ServeMux)
-	own.HandleFunc("/", s.unknown)
-	if s.opt.Prometheus != nil {
-		own.Handle("/prometheus/", s.limited(http.StripPrefix("/prometheus", s.opt.Prometheus)))
-	}
-	for i := range s.calls {
-		c := &s.calls[i]
-		if c.Serve == nil {
-			continue
-		}
+	own := s.routes(func(c *Call) http.Handler {
 		query := s.limited(c.Serve)
-		own.HandleFunc(c.route(), func(w http.ResponseWriter, r *http.Request) {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if c.Cheap || c.Follows && r.URL.Query().Get("follow") != "" {
 				c.Serve(&timed{ResponseWriter: w, limit: WriteTimeout}, r)
 				return
 			}
 			query.ServeHTTP(w, r)
 		})
+	})
+	if s.opt.Prometheus != nil {
+		own.Handle("/prometheus/", s.limited(http.StripPrefix("/prometheus", s.opt.Prometheus)))
 	}
 	return bounded(s.handedOn(own))
+}
+
+// routes are the calls that this process answers, each by what handle makes of it.
+func (s *Server) routes(handle func(*Call) http.Handler) *http.ServeMux {
+	own := new(http.ServeMux)
+	own.HandleFunc("/", s.unknown)
+	for i := range s.calls {
+		if c := &s.calls[i]; c.Serve != nil {
+			own.Handle(c.route(), handle(c))
+		}
+	}
+	return own
 }
 
 // unknown answers calls that there are not, or not here.

@@ -177,7 +177,7 @@ func TestHidingChangesUnderAStream(t *testing.T) {
 			feed, level := new(Feed), atomic.Int32{}
 			level.Store(2)
 			s, url := overTCP(t, func(o *Options) {
-				o.Feed, o.Hiding = feed, func() Hiding { return Hiding{int(level.Load()), -1} }
+				o.Feed, o.Hiding, o.Said = feed, func() Hiding { return Hiding{int(level.Load()), -1} }, hostNamed
 			})
 			publish := func() {
 				feed.Publish(&model.Snapshot{Processes: []model.Process{{PID: 7, UID: model.Value(0), Name: model.Value("train")}}})
@@ -223,11 +223,14 @@ func TestHidingChangesUnderAStream(t *testing.T) {
 	}
 }
 
+// hostNamed is all that is said of a snapshot.
+func hostNamed(s *model.Snapshot) []byte { return []byte(`{"host": "` + s.Host.Name + `"}`) }
+
 // The pieces of a packed stream make one whole, whenever a viewer begins.
 func TestPackedStream(t *testing.T) {
 	feed := new(Feed)
 	feed.Publish(&model.Snapshot{Host: model.Host{Name: "first"}})
-	_, url := overTCP(t, func(o *Options) { o.Feed = feed })
+	_, url := overTCP(t, func(o *Options) { o.Feed, o.Said = feed, hostNamed })
 	r, err := http.Get(url + "/v1/watch?said=1") // unpacks by itself
 	if err != nil {
 		t.Fatal(err)

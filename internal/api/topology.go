@@ -7,7 +7,6 @@ import (
 
 	"github.com/ttmon/ttmon/internal/mesh"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/pagejson"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
@@ -29,17 +28,6 @@ func (t *topologies) get(find func(*model.Snapshot) *model.Topology, s *model.Sn
 		t.of, t.at = find(s), now
 	}
 	return t.of
-}
-
-// links answers with all Ethernet links as the page shows them, those that UMD found
-// between chips that are not read among them.
-func (s *Server) links(w http.ResponseWriter, _ *http.Request) {
-	snap := s.opt.Feed.Latest()
-	if snap == nil {
-		Fail(w, http.StatusServiceUnavailable, "there is no snapshot yet; try again")
-		return
-	}
-	Answer(w, http.StatusOK, pagejson.LinkTable(snap, s.topologies.get(s.opt.Topology, snap)))
 }
 
 // topology answers with how the devices hang together.

@@ -4,11 +4,13 @@ import (
 	"encoding"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/api/page"
 	"github.com/ttmon/ttmon/internal/api/past"
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
@@ -68,7 +70,7 @@ func TestPageTypes(t *testing.T) {
 	w := typeWriter{names: map[reflect.Type]string{}}
 	answers := map[string]any{}
 	s := api.New(api.Options{})
-	for _, c := range append(s.PresentCalls(), past.Memory{}.Calls(s)...) {
+	for _, c := range slices.Concat(s.PresentCalls(), past.Memory{}.Calls(s), page.Moments(nil).Calls(s)) {
 		answers[c.Path] = c.Answer
 	}
 	types := pageTypes(answers)

@@ -1,10 +1,16 @@
 package api
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
+
+	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // A ttmon-server answers for a ttmond: what it remembers it answers itself, what
@@ -55,11 +61,68 @@ func (s *Server) handedOn(h http.Handler) http.Handler {
 		case s.opt.Upstream() == nil:
 			h.ServeHTTP(w, r)
 		case callerOf(r).decided && callerOf(r).level > 0 && (r.URL.Path == "/v1/snapshot" || r.URL.Path == "/v1/watch"):
-			forward(w, r) // what the viewer may see, and we may not
+			s.forwardSnapshots(w, r, forward) // what the viewer may see, and we may not
 		default:
 			theirs.ServeHTTP(w, r)
 		}
 	})
+}
+
+// forwardSnapshots has ttmond answer with snapshots. Those that are wanted in words, too,
+// are said here: ttmond has no words for a page.
+func (s *Server) forwardSnapshots(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+	q := r.URL.Query()
+	if q.Get("said") == "" || s.opt.Said == nil {
+		forward.ServeHTTP(w, r)
+		return
+	}
+	q.Del("said")
+	r = r.Clone(r.Context())
+	r.URL.RawQuery = q.Encode()
+	forward.ServeHTTP(&saying{ResponseWriter: w, said: s.opt.Said}, r)
+}
+
+// saying puts the words about each snapshot of a stream of events before it.
+type saying struct {
+	http.ResponseWriter
+	said   func(*model.Snapshot) []byte
+	status int
+	rest   []byte // of an event that is not complete
+}
+
+// Unwrap lets an http.ResponseController reach the connection.
+func (w *saying) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *saying) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *saying) Write(b []byte) (int, error) {
+	if w.status != http.StatusOK { // a refusal
+		return w.ResponseWriter.Write(b)
+	}
+	w.rest = append(w.rest, b...)
+	for {
+		event, rest, whole := bytes.Cut(w.rest, []byte("\n\n"))
+		if !whole {
+			return len(b), nil
+		}
+		head, data, _ := bytes.Cut(event, []byte("\ndata: "))
+		_, number, _ := bytes.Cut(head, []byte("\nid: "))
+		seq, err := strconv.ParseUint(string(number), 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("reading an event of ttmond: %w", err)
+		}
+		snap, err := wire.Decode(data)
+		if err != nil {
+			return 0, fmt.Errorf("reading a snapshot of ttmond: %w", err)
+		}
+		if _, err := w.ResponseWriter.Write(encodeEvents(seq, w.said(snap), data)); err != nil {
+			return 0, err
+		}
+		w.rest = append(w.rest[:0], rest...)
+	}
 }
 
 // viewers remembers for a short time what ttmond said about sessions.

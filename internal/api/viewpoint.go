@@ -128,11 +128,11 @@ func (v Viewpoint) on(s *model.Snapshot) Viewpoint {
 	return v
 }
 
-// OfPast is filter for a snapshot that is not the present one: without the
+// OfPast is Filter for a snapshot that is not the present one: without the
 // arguments of programs that may have ended long ago, if the viewer is no user.
 func (v Viewpoint) OfPast(s *model.Snapshot) *model.Snapshot {
-	s = v.filter(s)
-	if v.Anonymous() { // filter has made a copy
+	s = v.Filter(s)
+	if v.Anonymous() { // Filter has made a copy
 		for i := range s.Processes {
 			s.Processes[i].Cmdline = model.Missing[string](model.Denied, unnamedWhy)
 		}
@@ -150,9 +150,9 @@ func (v Viewpoint) Hides(uid model.Reading[int]) bool {
 
 const hiddenWhy = "this host hides other users' processes (hidepid)"
 
-// filter returns the snapshot as the viewer may see it; s itself if that is
+// Filter returns the snapshot as the viewer may see it; s itself if that is
 // everything.
-func (v Viewpoint) filter(s *model.Snapshot) *model.Snapshot {
+func (v Viewpoint) Filter(s *model.Snapshot) *model.Snapshot {
 	if v == (Viewpoint{}) {
 		return s
 	}

@@ -86,7 +86,7 @@ func TestFilter(t *testing.T) {
 	s.StaleSlots = []model.StaleSlot{{Name: "x"}}
 	before := wire.Append(nil, s)
 
-	got := Viewpoint{1, 1000, true}.filter(s)
+	got := Viewpoint{1, 1000, true}.Filter(s)
 	p := got.Processes[0]
 	if p.Cmdline.Status != model.Denied || p.Name.Known() || p.SlurmJob != "" || p.UID.V != 0 || !p.UID.Known() || got.StaleSlots[0].Name != "" {
 		t.Errorf("root's process for another user: %+v", p)
@@ -97,16 +97,16 @@ func TestFilter(t *testing.T) {
 	if out := wire.Append(nil, got); bytes.Contains(out, []byte("secret")) || p.Condition != "" {
 		t.Errorf("what /proc hides is in %s", out)
 	}
-	if out := wire.Append(nil, Viewpoint{2, 1000, true}.filter(s)); bytes.Contains(out, []byte("4711,")) || bytes.Contains(out, []byte("uid 4711")) {
+	if out := wire.Append(nil, Viewpoint{2, 1000, true}.Filter(s)); bytes.Contains(out, []byte("4711,")) || bytes.Contains(out, []byte("uid 4711")) {
 		t.Errorf("hidepid=2: whose a process is, is in %s", out)
 	}
 	if diff := cmp.Diff(s.Processes[1], got.Processes[1]); diff != "" {
 		t.Errorf("the user's own process (-want +got):\n%s", diff)
 	}
-	if p := (Viewpoint{2, 1000, true}).filter(s).Processes[0]; p.UID.Known() || p.User.Known() {
+	if p := (Viewpoint{2, 1000, true}).Filter(s).Processes[0]; p.UID.Known() || p.User.Known() {
 		t.Errorf("hidepid=2: %+v", p)
 	}
-	if (Viewpoint{}).filter(s) != s {
+	if (Viewpoint{}).Filter(s) != s {
 		t.Error("who sees everything gets a copy")
 	}
 	if !slices.Equal(before, wire.Append(nil, s)) {

@@ -98,6 +98,10 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.URL.Query().Get("said") != "" {
+		if s.opt.Said == nil {
+			s.unknown(w, r)
+			return
+		}
 		s.page(w, r, every)
 		return
 	}

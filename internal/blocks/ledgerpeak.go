@@ -159,3 +159,25 @@ func ChipsOf(l *ledgerfile.Ledger, x *ledgerfile.List) (ids []uint64) {
 	}
 	return ids
 }
+
+// ChipPool is a pool of a chip.
+type ChipPool struct {
+	Chip uint64 `json:"chip_id,string"`
+	Pool string `json:"pool"`
+}
+
+// Frees are the pools of chips of which a process freed at least as many blocks as are
+// left of it.
+func Frees(l *ledgerfile.Ledger) []ChipPool {
+	out := []ChipPool{}
+	for _, p := range LedgerPools(l, func(uint64) int { return 0 }) {
+		var total, left uint64
+		for _, i := range p.Lists {
+			total, left = total+l.Lists[i].Total.Blocks, left+l.Lists[i].Left.Blocks+l.Lists[i].Live.Blocks
+		}
+		if p.Chip != 0 && total >= 2*left {
+			out = append(out, ChipPool{p.Chip, p.Pool.String()})
+		}
+	}
+	return out
+}

@@ -186,14 +186,14 @@ func moduleRoot(t *testing.T) string {
 // maxThirdParty bounds what runs with root's rights and was written elsewhere.
 const maxThirdParty = 30
 
-// TestTTMondIsSmall: what runs as root links no database, no PromQL, no page, no alert
+// TestTTMondIsSmall: what runs as root links no database, no PromQL, no view, no alert
 // target and nothing about the past; that is ttmon-server's.
 func TestTTMondIsSmall(t *testing.T) {
 	p := packages(t)["cmd/ttmond"]
 	banned := []string{
 		"github.com/prometheus/", "github.com/klauspost/", module + "internal/server", module + "internal/promapi", module + "internal/alert",
 		module + "internal/history/disk", module + "internal/remotewrite", module + "internal/kube", module + "internal/view/web", module + "internal/httpguard",
-		module + "internal/api/past", module + "internal/history", module + "internal/journal", module + "internal/recording", module + "internal/recorder",
+		module + "internal/api/past", module + "internal/api/page", module + "internal/view/", module + "internal/runreport", module + "internal/history", module + "internal/journal", module + "internal/recording", module + "internal/recorder",
 	}
 	var others []string
 	for _, dep := range p.Deps {

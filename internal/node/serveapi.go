@@ -30,7 +30,7 @@ func (d *ttmond) serveAPI(ctx context.Context) error {
 }
 
 // elsewhere is the answer to requests for history.
-const elsewhere = "ttmond answers for the present: history, events, jobs, alerts and PromQL are ttmon-server's, at its own socket (" + apitype.ServerSocket + ")"
+const elsewhere = "ttmond answers for the present: history, events, jobs, alerts, PromQL and what the page shows are ttmon-server's, at its own socket (" + apitype.ServerSocket + ")"
 
 // newAPI makes the API, for all the ways to it.
 func (d *ttmond) newAPI() *api.Server {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/api/page"
 	"github.com/ttmon/ttmon/internal/api/past"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/promapi"
@@ -29,9 +30,13 @@ func (s *Server) newAPI() *api.Server {
 	if s.opt.Configure != nil {
 		o.Reload = s.reload
 	}
+	var moments page.Moments
 	if s.archive != nil {
-		s.memory().Serve(&o)
+		m := s.memory()
+		m.Serve(&o)
+		moments = m.Snapshot
 	}
+	moments.Serve(&o)
 	s.host.Serve(&o)
 	return api.New(o)
 }

@@ -12,13 +12,13 @@ import (
 	"os"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/api"
 	prom "github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/api/page"
 	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/fleet"
 	"github.com/ttmon/ttmon/internal/httpguard"
 	"github.com/ttmon/ttmon/internal/version"
-	page "github.com/ttmon/ttmon/internal/view/web"
+	"github.com/ttmon/ttmon/internal/view/web"
 )
 
 // Fleet is where the page asks about other hosts.
@@ -104,8 +104,8 @@ func ServeFleet(ctx context.Context, c *Config, out io.Writer, log *slog.Logger)
 	mux.Handle("GET /api/v1/fleet", fleet)
 	mux.Handle("GET /api/v1/fleet/cells", fleet)
 	mux.Handle("GET /api/v1/fleet/links", fleet)
-	mux.Handle("GET /api/v1/metrics", http.StripPrefix("/api", api.Static()))
-	mux.Handle("GET /api/v1/words", http.StripPrefix("/api", api.Static()))
+	mux.Handle("GET /api/v1/metrics", http.StripPrefix("/api", page.Static()))
+	mux.Handle("GET /api/v1/words", http.StripPrefix("/api", page.Static()))
 	mux.HandleFunc("GET /api/v1/version", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]any{"name": "ttmon-server fleet", "version": version.Version, "api": []string{"v1"}, "calls": []string{"/v1/fleet", "/v1/fleet/cells", "/v1/fleet/links", "/v1/metrics", "/v1/words"}})
 	})
@@ -113,7 +113,7 @@ func ServeFleet(ctx context.Context, c *Config, out io.Writer, log *slog.Logger)
 		writeJSON(w, http.StatusNotFound, map[string]any{"error": "this server serves a fleet only"})
 	})
 	mux.Handle("GET /{$}", http.RedirectHandler("/fleet", http.StatusFound))
-	mux.Handle("/", page.Handler())
+	mux.Handle("/", web.Handler())
 	scheme := "http"
 	if c.Listen.tls() {
 		scheme = "https"

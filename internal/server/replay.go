@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/api/page"
 	"github.com/ttmon/ttmon/internal/api/past"
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/daemon"
@@ -25,7 +26,7 @@ import (
 	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/version"
-	page "github.com/ttmon/ttmon/internal/view/web"
+	"github.com/ttmon/ttmon/internal/view/web"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
@@ -185,7 +186,7 @@ func (r *replayed) routes() http.Handler {
 		// What lies between the boards is not recorded, and this host may be another.
 		Topology: func(s *model.Snapshot) *model.Topology { return collect.Topology(hostfs.At(r.empty), s) },
 	}
-	past.Memory{
+	memory := past.Memory{
 		Range:  r.charts.ranges,
 		Events: func() past.EventLog { return r.events },
 		Past:   r.at,
@@ -193,11 +194,13 @@ func (r *replayed) routes() http.Handler {
 			st := r.player.Status()
 			return st.First, st.Last
 		},
-	}.Serve(&o)
+	}
+	memory.Serve(&o)
+	page.Moments(memory.Snapshot).Serve(&o)
 	server := api.New(o)
 	mux := http.NewServeMux()
 	mux.Handle("/api/v1/", http.StripPrefix("/api", server.Handler()))
-	mux.Handle("/", page.Handler())
+	mux.Handle("/", web.Handler())
 	return mux
 }
 

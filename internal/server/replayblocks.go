@@ -1,16 +1,14 @@
 package server
 
 import (
-	"cmp"
 	"maps"
 	"os"
 	"slices"
-	"strconv"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/recording"
-	"github.com/ttmon/ttmon/internal/runs"
 )
 
 // heldBy is what a process holds, and where in the program it asked for it.
@@ -19,11 +17,11 @@ func heldBy(s *recording.State, pid int) (api.BlocksOf, bool) {
 		if p.PID != pid {
 			continue
 		}
-		places, sites := placesOf(s, p.ID), sitesOf(s, p.ID)
+		sites, pools := sitesOf(s, p.ID), poolsOf(s, p.ID)
 		return api.BlocksOf{
 			Process: s.Blocks(p.ID), UID: os.Geteuid(),
-			Places: func() []runs.Chip { return places },
-			Sites:  func() []callsite.Site { return sites },
+			Sites: func() []callsite.Site { return sites },
+			Frees: func() []blocks.ChipPool { return pools },
 		}, true
 	}
 	return api.BlocksOf{}, false
@@ -50,44 +48,18 @@ func sitesOf(s *recording.State, process uint32) []callsite.Site {
 	return out
 }
 
-// placeOnChip is a place of a program, and where what it asked for is.
-type placeOnChip struct {
-	chip uint64
-	pool string
-	site uint32
-}
-
-// placesOf sums up what the places of a program hold, chip by chip.
-func placesOf(s *recording.State, process uint32) (out []runs.Chip) {
-	sums := map[placeOnChip]*runs.Place{}
+// poolsOf are the pools of the chips that a process uses. Whether it frees blocks there
+// is not known at one moment, so that what grew is said of all.
+func poolsOf(s *recording.State, process uint32) []blocks.ChipPool {
+	out := []blocks.ChipPool{}
 	for _, id := range s.Lists() {
-		def, live, _ := s.List(id)
+		def, _, _ := s.List(id)
 		if def.Process != process {
 			continue
 		}
-		for b := range live.All() {
-			site, ok := s.Site(b.Site)
-			if !ok {
-				continue
-			}
-			for _, chip := range def.Chips {
-				k := placeOnChip{chip, def.Pool, b.Site}
-				x := sums[k]
-				if x == nil {
-					x = &runs.Place{Tag: site.Tag, Stack: site.Stack}
-					sums[k] = x
-				}
-				x.Held.Bytes += b.Size * def.Geometry.Banks
-				x.Held.Blocks++
-			}
+		for _, chip := range def.Chips {
+			out = append(out, blocks.ChipPool{Chip: chip, Pool: def.Pool})
 		}
-	}
-	order := slices.SortedFunc(maps.Keys(sums), func(a, b placeOnChip) int {
-		return cmp.Or(cmp.Compare(a.chip, b.chip), cmp.Compare(a.pool, b.pool), cmp.Compare(a.site, b.site))
-	})
-	for _, k := range order {
-		b := &runs.Blocks{Places: []runs.Place{*sums[k]}}
-		out = append(out, runs.Chip{ID: strconv.FormatUint(k.chip, 10), Pools: map[string]runs.Pool{k.pool: {Blocks: b}}})
 	}
 	return out
 }

@@ -59,20 +59,20 @@ type EventLog interface {
 func (m Memory) Serve(o *api.Options) {
 	o.More = append(o.More, m.Calls)
 	o.Prometheus = m.Prometheus
-	if m.Past != nil {
-		o.At = m.snapshot
-	}
 }
 
-// snapshot is the one that held at a time.
-func (m Memory) snapshot(at time.Time) (*model.Snapshot, error) {
+// ErrDamaged is of a snapshot that is kept and cannot be read.
+var ErrDamaged = errors.New("is damaged")
+
+// Snapshot is the one that held at a time.
+func (m Memory) Snapshot(at time.Time) (*model.Snapshot, error) {
 	_, body, err := m.Past(at)
 	if err != nil {
 		return nil, err
 	}
 	snap, err := wire.Decode(body)
 	if err != nil {
-		return nil, fmt.Errorf("the snapshot of %s %w: %w", at.Format(time.RFC3339), api.ErrDamaged, err)
+		return nil, fmt.Errorf("the snapshot of %s %w: %w", at.Format(time.RFC3339), ErrDamaged, err)
 	}
 	return snap, nil
 }

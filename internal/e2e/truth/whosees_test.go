@@ -296,7 +296,7 @@ func whoLearnsWhat(s *stage) {
 	for _, c := range []struct {
 		reader
 		sees string
-	}{{asUserOn(0, d.api), "9"}, {asUserOn(owner, d.api), "9"}, {s.signIn(d, page, 0), "0"}, {s.signIn(d, page, owner), "0"}} {
+	}{{asUserOn(0, d.api), "6"}, {asUserOn(owner, d.api), "6"}, {s.signIn(d, page, 0), "0"}, {s.signIn(d, page, owner), "0"}} {
 		var list []string
 		r := c.reader
 		s.until(r.name+" sees the program", func() bool {

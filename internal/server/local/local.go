@@ -131,7 +131,7 @@ func (h *Host) Blocks(pid int) (api.BlocksOf, bool) {
 		return api.BlocksOf{}, false
 	}
 	if p := found.Ledger; p != nil {
-		return api.LedgerBlocks(found.Process, uid, p.Path, p.Ledger), true
+		return api.LedgerBlocks(found.Process, uid, p.Ledger), true
 	}
 	return api.BlocksOf{Process: found.Process, UID: uid}, true
 }

@@ -1,14 +1,12 @@
-package api
+package page
 
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/view/bankmap"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
@@ -39,8 +37,8 @@ func site(number int, tensor string, lines ...int) callsite.Site {
 }
 
 // holdersOf are the holders of the pools of a process, each in a line.
-func holdersOf(of *BlocksOf, chips []runs.Chip) (out []string) {
-	lines := newMapLines(of, chips)
+func holdersOf(of *held) (out []string) {
+	lines := newMapLines(of)
 	for _, a := range of.Process.Allocators {
 		for _, l := range a.Lists {
 			x := bankmap.Pool{List: l, Of: a}
@@ -54,13 +52,13 @@ func holdersOf(of *BlocksOf, chips []runs.Chip) (out []string) {
 }
 
 func TestMapHolders(t *testing.T) {
-	frees := []runs.Chip{{ID: "1", Pools: map[string]runs.Pool{"dram": {Blocks: &runs.Blocks{Allocated: runs.Amount{Blocks: 100}, Held: runs.Amount{Blocks: 9}}}}}}
+	frees := []blocks.ChipPool{{Chip: 1, Pool: "dram"}}
 	steps := []heldBlock{{64, 1, 10}, {64, 1, 20}, {64, 1, 30}, {64, 1, 40}, {4096, 2, 10}}
 	for _, tt := range []struct {
 		name       string
 		allocators []*blocks.Allocator
 		sites      []callsite.Site
-		chips      []runs.Chip
+		frees      []blocks.ChipPool
 		want       []string
 	}{
 		{"no line is known", []*blocks.Allocator{holding(model.DRAM, []uint64{1}, heldBlock{64, 0, 1})}, nil, nil, nil},
@@ -103,7 +101,7 @@ func TestMapHolders(t *testing.T) {
 			"in a program that only allocates everything grows",
 			[]*blocks.Allocator{holding(model.DRAM, []uint64{1}, steps...)},
 			[]callsite.Site{site(1, "", 10), site(2, "", 12)},
-			[]runs.Chip{},
+			nil,
 			[]string{
 				`dram 1 "model.py:12 f" others 0: 4096, 8192 in 1 since 10000, grew false, [{2 }]`,
 				`dram 2 "model.py:10 f" others 0: 256, 512 in 4 since 10000, grew false, [{1 }]`,
@@ -111,11 +109,7 @@ func TestMapHolders(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			of := BlocksOf{Process: &blocks.Process{Allocators: tt.allocators}}
-			if tt.sites != nil {
-				of.Sites = func() []callsite.Site { return tt.sites }
-			}
-			got := holdersOf(&of, tt.chips)
+			got := holdersOf(&held{Process: &blocks.Process{Allocators: tt.allocators}, Sites: tt.sites, Frees: tt.frees})
 			for i := range max(len(got), len(tt.want)) {
 				if i >= len(got) || i >= len(tt.want) || got[i] != tt.want[i] {
 					t.Fatalf("got\n%q\nwant\n%q", got, tt.want)
@@ -136,9 +130,9 @@ func TestMapHoldersAreBounded(t *testing.T) {
 		sites = append(sites, site(i+1, "", i+1))
 	}
 	a := holding(model.DRAM, []uint64{1}, list...)
-	of := BlocksOf{Process: &blocks.Process{Allocators: []*blocks.Allocator{a}}, Sites: func() []callsite.Site { return sites }}
+	of := held{Process: &blocks.Process{Allocators: []*blocks.Allocator{a}}, Sites: sites}
 	m := newMapPool(of.Process, bankmap.Pool{List: a.Lists[0], Of: a}, func(uint64) string { return "" })
-	got := newMapLines(&of, nil).of(bankmap.Pool{List: a.Lists[0], Of: a}, m.Blocks)
+	got := newMapLines(&of).of(bankmap.Pool{List: a.Lists[0], Of: a}, m.Blocks)
 	if len(got) != maxMapHolders+1 {
 		t.Fatalf("%d holders", len(got))
 	}
@@ -165,30 +159,21 @@ func TestMapHoldersAreBounded(t *testing.T) {
 // their frames without libraries.
 func TestMapSites(t *testing.T) {
 	lib := ledgerfile.Frame{File: "/x/site-packages/ttnn/decorators.py", Line: 9}
-	place := func(bytes uint64, lines ...int) runs.Place {
-		return runs.Place{Held: runs.Amount{Bytes: bytes, Blocks: 1}, Stack: append([]ledgerfile.Frame{lib}, site(0, "", lines...).Stack...)}
+	a := holding(model.DRAM, []uint64{1}, heldBlock{32, 1, 1}, heldBlock{64, 2, 1}, heldBlock{64, 9, 1})
+	var sites []callsite.Site
+	for n, line := range []int{10, 12, 14} {
+		x := site(n+1, "", 6, line)
+		x.Stack = append([]ledgerfile.Frame{lib}, x.Stack...)
+		sites = append(sites, x)
 	}
-	r := []runs.Chip{{ID: "1", Pools: map[string]runs.Pool{
-		"dram": {Blocks: &runs.Blocks{Places: []runs.Place{place(1, 6, 10), place(2, 6, 12), place(0, 6, 14)}}},
-	}}}
-	got := sitesOf(r, func(uint64) string { return "device 0" })
+	got := sitesOf(&held{Process: &blocks.Process{Allocators: []*blocks.Allocator{a}}, Sites: sites}, func(uint64) string { return "device 0" })
 	if len(got) != 2 || got[0].Where != "f (model.py:12)" || got[1].Where != "f (model.py:10)" {
 		t.Fatalf("%+v", got)
 	}
+	if got[0].Bytes != 128 || got[0].Blocks != 1 || got[0].Pool != "dram" || got[0].Chip != "device 0" {
+		t.Errorf("%+v", got[0])
+	}
 	if fmt.Sprint(got[0].Own) != "[f (/x/model.py:12) f (/x/model.py:6)]" || len(got[0].Stack) != 3 {
 		t.Errorf("own %q of %q", got[0].Own, got[0].Stack)
-	}
-}
-
-// TestLedgerBlocks: what the ledger of a process says is known of it, and nothing
-// where it keeps none.
-func TestLedgerBlocks(t *testing.T) {
-	p := &blocks.Process{PID: 7}
-	if of := LedgerBlocks(p, 1, "", nil); of.Places != nil || of.Sites != nil || of.Process != p || of.UID != 1 {
-		t.Errorf("without a ledger: %+v", of)
-	}
-	of := LedgerBlocks(p, 1, "x", &ledgerfile.Ledger{Started: time.Now()})
-	if of.Places == nil || of.Places() == nil || of.Sites == nil || len(of.Sites()) != 0 {
-		t.Errorf("with an empty ledger: %+v", of)
 	}
 }

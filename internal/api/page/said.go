@@ -1,11 +1,20 @@
-package api
+// Package page has the calls of the API that say and draw for the page what other calls
+// answer as data: snapshots in words, failed allocations, the banks of a process.
+//
+// Its place in the flow: it asks those other calls for the viewer, of the ttmond that is
+// followed or of this process, and answers with views. ttmond has no page, and does not
+// link it.
+package page
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/api/past"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/pagejson"
@@ -13,9 +22,30 @@ import (
 	"github.com/ttmon/ttmon/internal/words"
 )
 
+// Moments finds the snapshot of another time; nil: none is kept.
+type Moments func(time.Time) (*model.Snapshot, error)
+
+// Serve completes the options of an API with the calls for the page.
+func (m Moments) Serve(o *api.Options) {
+	o.More = append(o.More, m.Calls)
+	o.Said = func(s *model.Snapshot) []byte {
+		text, err := json.Marshal(pagejson.Of(s))
+		if err != nil {
+			panic("BUG: " + err.Error())
+		}
+		return text
+	}
+}
+
+// calls answers for the page.
+type calls struct {
+	*api.Server
+	at Moments
+}
+
 // Static answers /v1/words and /v1/metrics, which are the same on every host.
 func Static() http.Handler {
-	s := &Server{}
+	var s calls
 	mux := new(http.ServeMux)
 	mux.HandleFunc("GET /v1/words", s.words)
 	mux.HandleFunc("GET /v1/metrics", s.metrics)
@@ -24,7 +54,7 @@ func Static() http.Handler {
 
 // words answers with the words for what is in a snapshot, so that other viewers
 // use the same as ttmon.
-func (s *Server) words(w http.ResponseWriter, _ *http.Request) {
+func (s calls) words(w http.ResponseWriter, _ *http.Request) {
 	missing := map[string]string{}
 	for st := model.Absent; st <= model.Pending; st++ {
 		if st != model.Known {
@@ -51,7 +81,7 @@ func (s *Server) words(w http.ResponseWriter, _ *http.Request) {
 	for _, c := range []model.CBMeaning{model.CBCached, model.CBPartly, model.CBResident, model.CBLargest, model.CBReported} {
 		cb[string(c)] = words.CBMeaning(c)
 	}
-	Answer(w, http.StatusOK, map[string]any{
+	api.Answer(w, http.StatusOK, map[string]any{
 		"schema": "ttmon.words/1", "nothing": words.Nothing, "missing": missing, "marks": marks, "tracking": tracking, "sources": sources,
 		"fields": fieldWords(), "processes": pagejson.Columns(), "operations": sheet.Columns(metric.Operations()), "pools": pools, "cb_means": cb, "buffers_only": words.BuffersOnly, "no_line": words.NoLine, "simulated": words.Simulated,
 	})
@@ -74,14 +104,14 @@ func fieldWords() map[string]fieldWord {
 }
 
 // said answers with a snapshot in words: the latest, or one of another time.
-func (s *Server) said(w http.ResponseWriter, r *http.Request) {
+func (s calls) said(w http.ResponseWriter, r *http.Request) {
 	if snap := s.asked(w, r); snap != nil {
-		Answer(w, http.StatusOK, pagejson.Of(snap))
+		api.Answer(w, http.StatusOK, pagejson.Of(snap))
 	}
 }
 
 // facts answers with all that is known of a device, or of a process.
-func (s *Server) facts(w http.ResponseWriter, r *http.Request) {
+func (s calls) facts(w http.ResponseWriter, r *http.Request) {
 	snap := s.asked(w, r)
 	if snap == nil {
 		return
@@ -89,37 +119,37 @@ func (s *Server) facts(w http.ResponseWriter, r *http.Request) {
 	if pid := r.URL.Query().Get("pid"); pid != "" {
 		for i := range snap.Processes {
 			if p := &snap.Processes[i]; strconv.Itoa(p.PID) == pid && p.State != model.Hidden {
-				Answer(w, http.StatusOK, pagejson.FactsOfProcess(snap, p))
+				api.Answer(w, http.StatusOK, pagejson.FactsOfProcess(snap, p))
 				return
 			}
 		}
-		Fail(w, http.StatusNotFound, "pid: there is no %q", pid)
+		api.Fail(w, http.StatusNotFound, "pid: there is no %q", pid)
 		return
 	}
 	bus := r.URL.Query().Get("device")
 	for i := range snap.Devices {
 		if d := &snap.Devices[i]; d.BusID == bus {
-			Answer(w, http.StatusOK, pagejson.FactsOf(snap, d))
+			api.Answer(w, http.StatusOK, pagejson.FactsOf(snap, d))
 			return
 		}
 	}
-	Fail(w, http.StatusNotFound, "device: there is no %q", bus)
+	api.Fail(w, http.StatusNotFound, "device: there is no %q", bus)
 }
 
 // mesh answers with the Ethernet links of the chips.
-func (s *Server) mesh(w http.ResponseWriter, r *http.Request) {
+func (s calls) mesh(w http.ResponseWriter, r *http.Request) {
 	if snap := s.asked(w, r); snap != nil {
-		Answer(w, http.StatusOK, pagejson.MeshOf(snap))
+		api.Answer(w, http.StatusOK, pagejson.MeshOf(snap))
 	}
 }
 
 // asked is the snapshot of the moment that is asked for, as far as the client
 // may see it; nil where there is none, and the client has been told.
-func (s *Server) asked(w http.ResponseWriter, r *http.Request) *model.Snapshot {
-	v, snap := s.Viewpoint(r), s.opt.Feed.Latest()
-	at, err := ParseMoment(r.URL.Query())
+func (s calls) asked(w http.ResponseWriter, r *http.Request) *model.Snapshot {
+	v, snap := s.Viewpoint(r), s.Latest()
+	at, err := api.ParseMoment(r.URL.Query())
 	if err != nil {
-		Fail(w, http.StatusBadRequest, "%v", err)
+		api.Fail(w, http.StatusBadRequest, "%v", err)
 		return nil
 	}
 	if !at.IsZero() {
@@ -130,33 +160,30 @@ func (s *Server) asked(w http.ResponseWriter, r *http.Request) *model.Snapshot {
 		return v.OfPast(snap)
 	}
 	if snap == nil {
-		Fail(w, http.StatusServiceUnavailable, "there is no snapshot yet; try again")
+		api.Fail(w, http.StatusServiceUnavailable, "there is no snapshot yet; try again")
 		return nil
 	}
-	return v.filter(snap)
+	return v.Filter(snap)
 }
 
 // pastSnapshot finds the snapshot of a time; where there is none the client has
 // been told.
-func (s *Server) pastSnapshot(w http.ResponseWriter, at time.Time) (*model.Snapshot, bool) {
-	if s.opt.At == nil {
-		Fail(w, http.StatusNotFound, "this ttmond keeps no history")
+func (s calls) pastSnapshot(w http.ResponseWriter, at time.Time) (*model.Snapshot, bool) {
+	if s.at == nil {
+		api.Fail(w, http.StatusNotFound, "this server keeps no history")
 		return nil, false
 	}
-	snap, err := s.opt.At(at)
+	snap, err := s.at(at)
 	switch {
-	case errors.Is(err, ErrDamaged):
-		Fail(w, http.StatusInternalServerError, "%v", err)
+	case errors.Is(err, past.ErrDamaged):
+		api.Fail(w, http.StatusInternalServerError, "%v", err)
 		return nil, false
 	case err != nil:
-		Fail(w, http.StatusNotFound, "%v", err)
+		api.Fail(w, http.StatusNotFound, "%v", err)
 		return nil, false
 	}
 	return snap, true
 }
-
-// ErrDamaged is of a snapshot that is kept and cannot be read.
-var ErrDamaged = errors.New("is damaged")
 
 // chartable is a metric of which there is a history.
 type chartable struct {
@@ -169,12 +196,12 @@ type chartable struct {
 }
 
 // metrics lists what /v1/range can be asked for.
-func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
+func (s calls) metrics(w http.ResponseWriter, _ *http.Request) {
 	list := []chartable{}
 	for _, f := range metric.Devices() {
 		if _, _, ok := f.Query("1m"); ok && !f.Foreign {
 			list = append(list, chartable{f.Name, f.Unit, f.Form().Decimals(), f.Kind.String(), f.Rate, f.Help})
 		}
 	}
-	Answer(w, http.StatusOK, map[string]any{"schema": "ttmon.metrics/1", "metrics": list})
+	api.Answer(w, http.StatusOK, map[string]any{"schema": "ttmon.metrics/1", "metrics": list})
 }

@@ -1,8 +1,9 @@
-package api
+package page
 
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -11,10 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/sorted"
 	"github.com/ttmon/ttmon/internal/view/bankmap"
 	"github.com/ttmon/ttmon/internal/words"
@@ -60,37 +61,47 @@ type mapSite struct {
 	Blocks uint64   `json:"blocks"`
 }
 
+// held is what the call about the blocks of a process answers.
+type held struct {
+	Process *blocks.Process   `json:"process"`
+	Sites   []callsite.Site   `json:"sites"`
+	Frees   []blocks.ChipPool `json:"frees"`
+}
+
 // mapOf answers with the allocators of a process as they are drawn: its banks
 // along their addresses, what would fit, and who in the program holds what.
-func (s *Server) mapOf(w http.ResponseWriter, r *http.Request) {
-	of, ok := s.ownBlocks(w, r)
-	if !ok {
+func (s calls) mapOf(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	moment := url.Values{}
+	if at := q.Get("at"); at != "" {
+		moment.Set("at", at)
+	}
+	reply := s.Ask(r, "/v1/processes/"+url.PathEscape(r.PathValue("pid"))+"/blocks", moment)
+	if !reply.OK(w) {
+		return
+	}
+	var of held
+	if err := reply.Decode(&of); err != nil {
+		api.Fail(w, http.StatusInternalServerError, "reading the blocks of process %s: %v", r.PathValue("pid"), err)
 		return
 	}
 	name := s.chipNames()
-	sites := []mapSite{}
-	var chips []runs.Chip
-	if of.Places != nil {
-		chips = of.Places()
-		sites = sitesOf(chips, name)
+	fits, err := fits(of.Process, q, name)
+	if err != nil {
+		api.Fail(w, http.StatusBadRequest, "%v", err)
+		return
 	}
-	lines := newMapLines(&of, chips)
-	out := map[string]any{"schema": "ttmon.map/1", "pid": of.Process.PID, "doubts": append([]string{}, bankmap.Doubts(of.Process)...)}
-	list := []mapPool{}
+	out := mapAnswer{
+		Schema: "ttmon.map/1", PID: of.Process.PID, Pools: []mapPool{}, Doubts: append([]string{}, bankmap.Doubts(of.Process)...), Fits: fits,
+		Sites: sitesOf(&of, name),
+	}
+	lines := newMapLines(&of)
 	for _, x := range bankmap.Pools(of.Process) {
 		m := newMapPool(of.Process, x, name)
 		m.Holders = lines.of(x, m.Blocks)
-		list = append(list, m)
+		out.Pools = append(out.Pools, m)
 	}
-	out["pools"] = list
-	fits, err := fits(of.Process, r.URL.Query(), name)
-	if err != nil {
-		Fail(w, http.StatusBadRequest, "%v", err)
-		return
-	}
-	out["fits"] = fits
-	out["sites"] = sites
-	Answer(w, http.StatusOK, out)
+	api.Answer(w, http.StatusOK, out)
 }
 
 func newMapPool(p *blocks.Process, x bankmap.Pool, name func(uint64) string) mapPool {
@@ -139,40 +150,53 @@ func fits(p *blocks.Process, q url.Values, name func(uint64) string) ([]string, 
 }
 
 // chipNames names chips for people, by the latest snapshot.
-func (s *Server) chipNames() func(id uint64) string {
-	snap := s.opt.Feed.Latest()
+func (s calls) chipNames() func(id uint64) string {
+	snap := s.Latest()
 	if snap == nil {
 		snap = &model.Snapshot{}
 	}
 	return words.ChipNames(snap)
 }
 
-// sitesOf are the places on chips that hold something, the largest first. Their lines
-// are those that tell them apart.
-func sitesOf(chips []runs.Chip, name func(uint64) string) []mapSite {
-	out := []mapSite{}
-	var stacks [][]ledgerfile.Frame
-	var tags []string
-	for i := range chips {
-		id, err := strconv.ParseUint(chips[i].ID, 10, 64)
-		if err != nil {
-			id = blocks.UnknownChip
+// onChip is a call site, and where what it asked for is.
+type onChip struct {
+	chip uint64
+	pool model.Pool
+	site uint32
+}
+
+// sitesOf are the call sites that hold something, chip by chip, the largest first. Their
+// lines are those that tell them apart.
+func sitesOf(of *held, name func(uint64) string) []mapSite {
+	sites := map[uint32]*callsite.Site{}
+	for i := range of.Sites {
+		sites[uint32(of.Sites[i].Number)] = &of.Sites[i]
+	}
+	sums := map[onChip]*mapSite{}
+	for _, a := range bankmap.InUse(of.Process) {
+		chips := a.Chips
+		if len(chips) == 0 {
+			chips = []uint64{blocks.UnknownChip}
 		}
-		for _, pool := range model.Pools() {
-			b := chips[i].Pools[pool.String()].Blocks
-			if b == nil {
-				continue
-			}
-			for _, place := range b.Places {
-				if place.Held.Bytes > 0 {
-					out = append(out, newMapSite(&place, pool.String(), name(id)))
-					stacks, tags = append(stacks, place.Stack), append(tags, place.Tag)
+		for _, l := range a.Lists {
+			for b := range l.All() {
+				for _, chip := range chips {
+					addTo(sums, onChip{chip, l.Pool, b.Site}, sites[b.Site], b.Size*l.Banks)
 				}
 			}
 		}
 	}
+	order := slices.SortedFunc(maps.Keys(sums), func(a, b onChip) int {
+		return cmp.Or(cmp.Compare(a.chip, b.chip), cmp.Compare(a.pool, b.pool), cmp.Compare(a.site, b.site))
+	})
+	out, stacks := []mapSite{}, [][]ledgerfile.Frame{}
+	for _, at := range order {
+		x := *sums[at]
+		x.Chip = name(at.chip)
+		out, stacks = append(out, x), append(stacks, sites[at.site].Stack)
+	}
 	for i, line := range callsite.Lines(stacks) {
-		out[i].Holder = bankmap.CallSite(tags[i], line)
+		out[i].Holder = bankmap.CallSite(sites[order[i].site].Tag, line)
 		if line != (ledgerfile.Frame{}) {
 			line.File = filepath.Base(line.File)
 			out[i].Where = frame(line)
@@ -182,12 +206,24 @@ func sitesOf(chips []runs.Chip, name func(uint64) string) []mapSite {
 	return out
 }
 
-func newMapSite(p *runs.Place, pool, chip string) mapSite {
-	s := mapSite{Pool: pool, Chip: chip, Tag: words.Escape(p.Tag), Stack: []string{}, Own: []string{}, Bytes: p.Held.Bytes, Blocks: p.Held.Blocks}
-	for _, f := range slices.Backward(p.Stack) {
+// addTo adds a block to its call site; nil: nothing is known of that.
+func addTo(sums map[onChip]*mapSite, at onChip, site *callsite.Site, bytes uint64) {
+	if site == nil {
+		return
+	}
+	if sums[at] == nil {
+		sums[at] = newMapSite(site, at.pool.String())
+	}
+	sums[at].Bytes += bytes
+	sums[at].Blocks++
+}
+
+func newMapSite(site *callsite.Site, pool string) *mapSite {
+	s := &mapSite{Pool: pool, Tag: words.Escape(site.Tag), Stack: []string{}, Own: []string{}}
+	for _, f := range slices.Backward(site.Stack) {
 		s.Stack = append(s.Stack, frame(f))
 	}
-	for _, f := range slices.Backward(callsite.Own(p.Stack)) {
+	for _, f := range slices.Backward(callsite.Own(site.Stack)) {
 		s.Own = append(s.Own, frame(f))
 	}
 	return s

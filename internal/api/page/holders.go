@@ -1,14 +1,12 @@
-package api
+package page
 
 import (
 	"cmp"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/view/bankmap"
 )
 
@@ -44,15 +42,12 @@ type mapHolderSite struct {
 type mapLines struct {
 	place, tensor func(blocks.Block) string // nil: not known
 	numbers       map[model.Pool]map[string]int
-	chips         []runs.Chip
+	frees         []blocks.ChipPool
 }
 
-func newMapLines(of *BlocksOf, chips []runs.Chip) *mapLines {
-	m := &mapLines{numbers: map[model.Pool]map[string]int{}, chips: chips}
-	if of.Sites == nil {
-		return m
-	}
-	m.place, m.tensor = bankmap.CallSites(of.Sites())
+func newMapLines(of *held) *mapLines {
+	m := &mapLines{numbers: map[model.Pool]map[string]int{}, frees: of.Frees}
+	m.place, m.tensor = bankmap.CallSites(of.Sites)
 	if m.place == nil && m.tensor == nil {
 		return m
 	}
@@ -150,9 +145,5 @@ func (m *mapLines) addSites(out []mapHolder, at map[string]int, drawn [][5]uint6
 // works reports whether the process frees blocks of a pool at all, on a chip of an
 // allocator; of one that only allocates growth says nothing.
 func (m *mapLines) works(pool model.Pool, a *blocks.Allocator) bool {
-	return slices.ContainsFunc(m.chips, func(c runs.Chip) bool {
-		id, err := strconv.ParseUint(c.ID, 10, 64)
-		b := c.Pools[pool.String()].Blocks
-		return err == nil && slices.Contains(a.Chips, id) && b != nil && b.Works()
-	})
+	return slices.ContainsFunc(m.frees, func(x blocks.ChipPool) bool { return x.Pool == pool.String() && slices.Contains(a.Chips, x.Chip) })
 }
