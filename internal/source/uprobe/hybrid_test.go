@@ -4,8 +4,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
@@ -41,6 +43,30 @@ func TestHybrid(t *testing.T) {
 			t.Errorf("holes: %+v, want %d", l1, hole)
 		}
 	})
+	t.Run("random requests", func(t *testing.T) {
+		hermetic.Long(t)
+		for _, on := range []struct {
+			name, descriptor string
+			open             ttnn.Step
+		}{
+			{"p150", "blackhole_P150", ttnn.Step{"do": "open", "device": 0}},
+			{"n300", "wormhole_N300_pci_bdf", ttnn.Step{"do": "open", "mesh": []int{1, 2}}},
+		} {
+			t.Run(on.name, func(t *testing.T) {
+				path, err := ttnn.Descriptor(on.descriptor)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := watch(t, Options{})
+				j := start(t, s, ttnn.Options{Descriptor: path, Env: hybrid.Env})
+				do(t, j, on.open)
+				if on.open["mesh"] != nil {
+					eventually(t, "its chips are learned", func() bool { return s.learns(j.PID) })
+				}
+				ttnn.CoreRequests{Rounds: 500, Range: true}.Try(t, j, func() *blocks.CoreL1 { return perCore(t, s, j.PID) })
+			})
+		}
+	})
 	t.Run("met late", func(t *testing.T) {
 		o := hybrid
 		o.Dir = t.TempDir()
@@ -61,6 +87,21 @@ func TestHybrid(t *testing.T) {
 			t.Errorf("no reason in %+v", h.Doubts)
 		}
 	})
+}
+
+// perCore is what is known of the L1 of a process.
+func perCore(t *testing.T, s *Source, pid int) *blocks.CoreL1 {
+	t.Helper()
+	s.Sync()
+	p, ok := s.Find(pid)
+	if !ok {
+		t.Fatal("it is not watched")
+	}
+	l, known := p.PerCore()
+	if !known {
+		t.Fatalf("not known: late %t, lost %d, %d allocators", p.Late, p.Lost, len(p.Allocators))
+	}
+	return l
 }
 
 // claimOfJob is what is claimed of a process that holds DRAM.
