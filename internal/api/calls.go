@@ -3,7 +3,7 @@ package api
 import (
 	"net/http"
 
-	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/callsite/atpeak"
 )
 
 // Call is a call of the API. Routes, limits, what a ttmon-server hands on to its ttmond,
@@ -117,7 +117,7 @@ func (s *Server) presentCalls() []Call {
 		{Method: "GET", Path: "/v1/programs", Serve: s.programs, Live: true, Cheap: true, Kind: "application/x-ndjson", Help: "every program that runs on the chips of processes that are watched through the kernel, line by line: those of a process on a chip, numbered from n on, each [ns after the end of the one before, the first after time, length in ns by the chip's clock, name in names]. from is the number that the client's first program would have had: the numbers say how many are missing, and lost is how many of the process were not read on any chip; up_to: all that was reported before was sent. For the users of the processes and root", Params: []Param{
 			{Name: "pid", Help: "of this process only; may be given again"},
 		}},
-		{Method: "GET", Path: "/v1/lines", Serve: Offered(s.opt.Lines != nil, s.lines), Live: true, Help: "the lines of code of a process that held the most device memory when it held the most of each pool, also after it has exited, where libttmon knew its call sites; for its user and root", Answer: runs.ProcessLines{}, Params: []Param{
+		{Method: "GET", Path: "/v1/lines", Serve: Offered(s.opt.Lines != nil, s.lines), Live: true, Help: "the lines of code of a process that held the most device memory when it held the most of each pool, also after it has exited, where libttmon knew its call sites; for its user and root", Answer: atpeak.ProcessLines{}, Params: []Param{
 			{Name: "pid", Help: "of the process", Required: true},
 			{Name: "start", Help: "its start_ticks", Required: true},
 			{Name: "since", Help: "when it began: pids and start_ticks repeat from boot to boot"},

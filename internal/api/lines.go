@@ -5,15 +5,14 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/callsite/atpeak"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/runs"
-	"github.com/ttmon/ttmon/internal/runs/atpeak"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 // LinesOf are the lines of a process, and whose process it is.
 type LinesOf struct {
-	runs.ProcessLines
+	atpeak.ProcessLines
 	UID int
 }
 
@@ -57,13 +56,4 @@ func (s *Server) lines(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	Answer(w, http.StatusOK, of.ProcessLines)
-}
-
-// FindLines finds the lines of a process that the caller may see.
-func (s *Server) FindLines(r *http.Request) func(*runs.Process) (runs.ProcessLines, bool) {
-	return func(p *runs.Process) (runs.ProcessLines, bool) {
-		var lines runs.ProcessLines
-		reply := s.Ask(r, "/v1/lines", p.LinesQuery())
-		return lines, reply.Decode(&lines) == nil && lines.Schema == runs.LinesSchema
-	}
 }

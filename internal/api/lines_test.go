@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/callsite/atpeak"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/runs"
 )
 
 // TestLines: lines are for the user of the process and for root, and a call that makes
@@ -15,7 +15,7 @@ import (
 func TestLines(t *testing.T) {
 	h := serve(t, func(o *Options) {
 		o.Lines = func(id model.ProcessID, began time.Time) (LinesOf, bool) {
-			return LinesOf{runs.ProcessLines{Schema: runs.LinesSchema, Lines: []runs.PeakLine{}}, os.Geteuid()}, id.PID == 7 && id.StartTicks == 9 && began.Unix() <= 0
+			return LinesOf{atpeak.ProcessLines{Schema: atpeak.Schema, Lines: []atpeak.PeakLine{}}, os.Geteuid()}, id.PID == 7 && id.StartTicks == 9 && began.Unix() <= 0
 		}
 	})
 	for query, want := range map[string]int{
@@ -48,8 +48,5 @@ func TestReply(t *testing.T) {
 				t.Errorf("%v: %d, cut %v", err, w.status, w.cut)
 			}
 		})
-	}
-	if v := (&runs.Process{PID: 7, StartTicks: 9}).LinesQuery().Encode(); v != "pid=7&start=9" {
-		t.Error(v)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/ttmon/ttmon/internal/api/page"
 	"github.com/ttmon/ttmon/internal/api/past"
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/callsite/atpeak"
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/history/changed"
@@ -52,8 +53,8 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		o.Blocks = func(int) (api.BlocksOf, bool) { return api.BlocksOf{Process: process, UID: os.Geteuid()}, true }
 		o.Failures = api.OneFailure{}
 		o.Lines = func(id model.ProcessID, _ time.Time) (api.LinesOf, bool) {
-			l := runs.PeakLine{Line: runs.Line{Pool: "dram", File: "model.py", Line: 88}, AtPeak: 1 << 30, Allocs: 1}
-			return api.LinesOf{ProcessLines: runs.ProcessLines{Schema: runs.LinesSchema, Lines: []runs.PeakLine{l}}, UID: os.Geteuid()}, id.PID == 7
+			l := atpeak.PeakLine{Line: atpeak.Line{Pool: "dram", File: "model.py", Line: 88}, AtPeak: 1 << 30, Allocs: 1}
+			return api.LinesOf{ProcessLines: atpeak.ProcessLines{Schema: atpeak.Schema, Lines: []atpeak.PeakLine{l}}, UID: os.Geteuid()}, id.PID == 7
 		}
 		memory := past.Memory{
 			Events: func() past.EventLog { return log },

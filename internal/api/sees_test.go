@@ -21,6 +21,7 @@ import (
 	"github.com/ttmon/ttmon/internal/api/past"
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/blocks/changes"
+	"github.com/ttmon/ttmon/internal/callsite/atpeak"
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/history/changed"
@@ -170,8 +171,8 @@ func filledHost(t *testing.T, f *filled, hiding *int) (*api.Server, string, *mod
 	list := blocks.NewList(blocks.Geometry{Pool: model.DRAM, Banks: 8, Capacity: 1 << 30, Align: 64, Smallest: 64}, blocks.FromStart)
 	process := of[blocks.Process](f)
 	process.Allocators = []*blocks.Allocator{{Chips: []uint64{5}, Lists: []*blocks.List{list}}}
-	lines, stale, state, batch, dump := of[runs.ProcessLines](f), of[wire.Stale](f), of[changes.State](f), of[launches.Batch](f), of[api.Dump](f)
-	lines.Schema = runs.LinesSchema
+	lines, stale, state, batch, dump := of[atpeak.ProcessLines](f), of[wire.Stale](f), of[changes.State](f), of[launches.Batch](f), of[api.Dump](f)
+	lines.Schema = atpeak.Schema
 	reports := ledger.New(ledger.Options{})
 	for range 2 { // one that is there, and one that leaked
 		p := reports.Open(of[ledger.Info](f), time.Now())

@@ -7,16 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"time"
-)
 
-// Line is a line of a program that allocates device memory, with its tag and pool.
-type Line struct {
-	Pool     string `json:"pool"`
-	Tag      string `json:"tag,omitempty"`
-	File     string `json:"file,omitempty"`
-	Line     int    `json:"line,omitempty"`
-	Function string `json:"function,omitempty"`
-}
+	"github.com/ttmon/ttmon/internal/callsite/atpeak"
+)
 
 // LineUse is what a line of a run held, over all its chips.
 type LineUse struct {
@@ -41,24 +34,12 @@ type Lines struct {
 	Cut bool
 }
 
-// LinesSchema names the JSON of ProcessLines.
-const LinesSchema = "ttmon.lines/1"
-
-// ProcessLines are the lines of one process, as ttmond answers /v1/lines.
-type ProcessLines struct {
-	Schema string     `json:"schema"`
-	Lines  []PeakLine `json:"lines"` // by pool, those that held the most first
-	Cut    bool       `json:"cut"`   // lines that held less are left out
-	Lost   uint64     `json:"lost"`  // allocations and frees that are missing
-}
-
-// PeakLine is what a line held when its process held the most of the pool.
-type PeakLine struct {
-	Line
-	AtPeak uint64 `json:"at_peak_bytes"`
-	Held   uint64 `json:"held_bytes"` // in the end, or now
-	Allocs uint64 `json:"allocations"`
-}
+// What ttmond knows of the lines of a process.
+type (
+	Line         = atpeak.Line
+	ProcessLines = atpeak.ProcessLines
+	PeakLine     = atpeak.PeakLine
+)
 
 // NoLines is why the lines of code of a run are not known. The set is closed.
 type NoLines string

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/callsite/atpeak"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/runs/compare"
@@ -59,7 +60,7 @@ func (s calls) addRunLines(r *http.Request, run *runs.Run) {
 	if !s.Owns(r, run.UID) {
 		why = runs.OtherUser
 	}
-	run.AddLines(s.FindLines(r), why)
+	run.AddLines(s.findLines(r), why)
 }
 
 // ofRun leaves out of a run what the viewer may not see of another user's.
@@ -133,12 +134,21 @@ func (s calls) compareRuns(w http.ResponseWriter, r *http.Request) {
 		api.Fail(w, http.StatusNotFound, "%v", err)
 		return
 	}
-	before.AddLines(s.FindLines(r))
-	after.AddLines(s.FindLines(r))
+	before.AddLines(s.findLines(r))
+	after.AddLines(s.findLines(r))
 	if v.Anonymous() {
 		before.Command, after.Command = "", ""
 	}
 	c := compare.Compare(before, after)
 	runwords.Complete(c)
 	api.Answer(w, http.StatusOK, c)
+}
+
+// findLines finds the lines of a process that the caller may see.
+func (s calls) findLines(r *http.Request) func(*runs.Process) (runs.ProcessLines, bool) {
+	return func(p *runs.Process) (runs.ProcessLines, bool) {
+		var lines runs.ProcessLines
+		reply := s.Ask(r, "/v1/lines", p.LinesQuery())
+		return lines, reply.Decode(&lines) == nil && lines.Schema == atpeak.Schema
+	}
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/replace"
-	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -58,7 +57,7 @@ type entry struct {
 // exited is a process whose lines are to be kept.
 type exited struct {
 	entry
-	lines runs.ProcessLines
+	lines ProcessLines
 }
 
 // maxQueue bounds the processes that wait for the disk. Of more that exit at once the
@@ -154,7 +153,7 @@ func (s *Store) add(x exited) {
 }
 
 // encode is what is written. Of a process with very long names fewer lines are kept.
-func encode(lines *runs.ProcessLines) ([]byte, error) {
+func encode(lines *ProcessLines) ([]byte, error) {
 	p := *lines
 	for {
 		text, err := json.Marshal(&p)
@@ -169,7 +168,7 @@ func encode(lines *runs.ProcessLines) ([]byte, error) {
 }
 
 // halved keeps the first half of the lines of each pool: those that held the most.
-func halved(list []runs.PeakLine) (out []runs.PeakLine) {
+func halved(list []PeakLine) (out []PeakLine) {
 	of, n := map[string]int{}, map[string]int{}
 	for i := range list {
 		of[list[i].Pool]++
@@ -212,7 +211,7 @@ func (s *Store) makeRoom(e *entry) {
 
 // Find is what is kept of a process that began at a time: pids and start times repeat
 // from boot to boot. The time may be zero: the newest is meant.
-func (s *Store) Find(id model.ProcessID, began time.Time) (lines runs.ProcessLines, uid int, ok bool) {
+func (s *Store) Find(id model.ProcessID, began time.Time) (lines ProcessLines, uid int, ok bool) {
 	s.mu.Lock()
 	i := -1
 	for k := range s.entries {
@@ -232,5 +231,5 @@ func (s *Store) Find(id model.ProcessID, began time.Time) (lines runs.ProcessLin
 	if err == nil {
 		err = json.Unmarshal(text, &lines)
 	}
-	return lines, e.uid, err == nil && lines.Schema == runs.LinesSchema
+	return lines, e.uid, err == nil && lines.Schema == Schema
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -24,8 +23,8 @@ func site(list int, tag string, peak, live uint64) ledgerfile.Site {
 	return ledgerfile.Site{List: list, Tag: tag, Peak: sum(peak), Live: sum(live), Total: ledgerfile.Sum{Bytes: peak, Blocks: 2}}
 }
 
-func line(pool, tag string, peak, held, allocs uint64) runs.PeakLine {
-	return runs.PeakLine{Line: runs.Line{Pool: pool, Tag: tag}, AtPeak: peak, Held: held, Allocs: allocs}
+func line(pool, tag string, peak, held, allocs uint64) PeakLine {
+	return PeakLine{Line: Line{Pool: pool, Tag: tag}, AtPeak: peak, Held: held, Allocs: allocs}
 }
 
 func TestOf(t *testing.T) {
@@ -35,33 +34,33 @@ func TestOf(t *testing.T) {
 	tests := []struct {
 		name   string
 		ledger ledgerfile.Ledger
-		want   []runs.PeakLine
+		want   []PeakLine
 		ok     bool
 	}{
 		{"banks and chips", ledgerfile.Ledger{
 			Lists: []ledgerfile.List{{}, list(ledgerfile.DRAM, 8, 30, 0, 1)},
 			Sites: []ledgerfile.Site{{}, site(1, "weights", 20, 20), site(1, "cache", 10, 0)},
-		}, []runs.PeakLine{line("dram", "weights", 320, 320, 2), line("dram", "cache", 160, 0, 2)}, true},
+		}, []PeakLine{line("dram", "weights", 320, 320, 2), line("dram", "cache", 160, 0, 2)}, true},
 		{"a device that was opened again counts at its highest peak", ledgerfile.Ledger{
 			Lists: []ledgerfile.List{{}, list(ledgerfile.DRAM, 1, 30, 0), list(ledgerfile.DRAM, 1, 50, 0)},
 			Sites: []ledgerfile.Site{{}, site(1, "weights", 30, 0), site(2, "weights", 50, 0)},
-		}, []runs.PeakLine{line("dram", "weights", 50, 0, 4)}, true},
+		}, []PeakLine{line("dram", "weights", 50, 0, 4)}, true},
 		{"two devices count both", ledgerfile.Ledger{
 			Lists: []ledgerfile.List{{}, list(ledgerfile.L1, 1, 30, 0), list(ledgerfile.L1, 1, 50, 1)},
 			Sites: []ledgerfile.Site{{}, site(1, "act", 30, 0), site(2, "act", 50, 0)},
-		}, []runs.PeakLine{line("l1", "act", 80, 0, 4)}, true},
+		}, []PeakLine{line("l1", "act", 80, 0, 4)}, true},
 		{"chips that are not known", ledgerfile.Ledger{
 			Lists: []ledgerfile.List{{}, list(ledgerfile.DRAM, 0, 30)},
 			Sites: []ledgerfile.Site{{}, site(1, "x", 30, 0)},
-		}, []runs.PeakLine{line("dram", "x", 30, 0, 2)}, true},
+		}, []PeakLine{line("dram", "x", 30, 0, 2)}, true},
 		{"no line is named", ledgerfile.Ledger{
 			Lists: []ledgerfile.List{{}, list(ledgerfile.DRAM, 1, 30, 0)},
 			Sites: []ledgerfile.Site{{}, site(1, "", 30, 0)},
-		}, []runs.PeakLine{line("dram", "", 30, 0, 2)}, false},
+		}, []PeakLine{line("dram", "", 30, 0, 2)}, false},
 		{"a ledger that lies", ledgerfile.Ledger{
 			Lists: []ledgerfile.List{{}, list(ledgerfile.DRAM, 1<<31, 1<<63, 0, 1)},
 			Sites: []ledgerfile.Site{{}, site(1, strings.Repeat("x", 1000), 1<<63, 1<<63), site(99, "y", 1, 1)},
-		}, []runs.PeakLine{line("dram", strings.Repeat("x", maxName), 0, 0, 2)}, true},
+		}, []PeakLine{line("dram", strings.Repeat("x", maxName), 0, 0, 2)}, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -139,9 +138,9 @@ func TestStore(t *testing.T) {
 func TestStoreBytes(t *testing.T) {
 	dir := t.TempDir()
 	s := Open(dir, Limits{OfUserBytes: 3 * maxEncoded}, slog.New(slog.DiscardHandler))
-	lines := runs.ProcessLines{Schema: runs.LinesSchema}
+	lines := ProcessLines{Schema: Schema}
 	for i := range 4 * maxLines {
-		lines.Lines = append(lines.Lines, runs.PeakLine{Line: runs.Line{Pool: fmt.Sprint(i % 4), File: strings.Repeat("f", maxFile), Tag: fmt.Sprint(i) + strings.Repeat("t", maxName)}})
+		lines.Lines = append(lines.Lines, PeakLine{Line: Line{Pool: fmt.Sprint(i % 4), File: strings.Repeat("f", maxFile), Tag: fmt.Sprint(i) + strings.Repeat("t", maxName)}})
 	}
 	for pid := 1; pid < 20; pid++ {
 		s.add(exited{entry{exited: time.Now(), uid: 1, id: model.ProcessID{PID: pid}}, lines})

@@ -12,7 +12,6 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/callsite"
-	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -26,9 +25,37 @@ const (
 	unknownChip = -1
 )
 
+// Line is a line of a program that allocates device memory, with its tag and pool.
+type Line struct {
+	Pool     string `json:"pool"`
+	Tag      string `json:"tag,omitempty"`
+	File     string `json:"file,omitempty"`
+	Line     int    `json:"line,omitempty"`
+	Function string `json:"function,omitempty"`
+}
+
+// Schema names the JSON of ProcessLines.
+const Schema = "ttmon.lines/1"
+
+// ProcessLines are the lines of one process, as ttmond answers /v1/lines.
+type ProcessLines struct {
+	Schema string     `json:"schema"`
+	Lines  []PeakLine `json:"lines"` // by pool, those that held the most first
+	Cut    bool       `json:"cut"`   // lines that held less are left out
+	Lost   uint64     `json:"lost"`  // allocations and frees that are missing
+}
+
+// PeakLine is what a line held when its process held the most of the pool.
+type PeakLine struct {
+	Line
+	AtPeak uint64 `json:"at_peak_bytes"`
+	Held   uint64 `json:"held_bytes"` // in the end, or now
+	Allocs uint64 `json:"allocations"`
+}
+
 // Of finds the lines of a process in its ledger; false: it names none.
-func Of(l *ledgerfile.Ledger) (out runs.ProcessLines, ok bool) {
-	out = runs.ProcessLines{Schema: runs.LinesSchema, Lines: []runs.PeakLine{}, Lost: l.Lost}
+func Of(l *ledgerfile.Ledger) (out ProcessLines, ok bool) {
+	out = ProcessLines{Schema: Schema, Lines: []PeakLine{}, Lost: l.Lost}
 	weights := tops(l)
 	sites := make([]int, 0, len(l.Sites))
 	for i := range l.Sites {
@@ -41,7 +68,7 @@ func Of(l *ledgerfile.Ledger) (out runs.ProcessLines, ok bool) {
 	if len(sites) > maxSites {
 		sites, out.Cut = sites[:maxSites], true
 	}
-	index := map[runs.Line]int{}
+	index := map[Line]int{}
 	for _, i := range sites {
 		s := &l.Sites[i]
 		line, known := lineOf(l, s)
@@ -53,7 +80,7 @@ func Of(l *ledgerfile.Ledger) (out runs.ProcessLines, ok bool) {
 		if !again {
 			k = len(out.Lines)
 			index[line] = k
-			out.Lines = append(out.Lines, runs.PeakLine{Line: line})
+			out.Lines = append(out.Lines, PeakLine{Line: line})
 		}
 		x, chips := &out.Lines[k], uint64(max(len(l.Lists[s.List].Chips), 1))
 		x.AtPeak += at(i)
@@ -108,12 +135,12 @@ func amount(l *ledgerfile.Ledger, site int, s ledgerfile.Sum, chips uint64) uint
 }
 
 // lineOf is the line that a site stands for; known: it has a tag or a stack.
-func lineOf(l *ledgerfile.Ledger, s *ledgerfile.Site) (line runs.Line, known bool) {
+func lineOf(l *ledgerfile.Ledger, s *ledgerfile.Site) (line Line, known bool) {
 	pool, ok := blocks.PoolOf(l.Lists[s.List].Pool)
 	if !ok {
 		return line, false
 	}
-	line = runs.Line{Pool: pool.String(), Tag: begin(s.Tag)}
+	line = Line{Pool: pool.String(), Tag: begin(s.Tag)}
 	if f, found := callsite.Where(l.Stack(s.Node)); found {
 		line.File, line.Line, line.Function = end(f.File), f.Line, begin(f.Function)
 	}
@@ -126,14 +153,14 @@ func begin(s string) string { return s[:min(len(s), maxName)] }
 func end(s string) string { return s[max(len(s)-maxFile, 0):] }
 
 // shorten sorts the lines, and leaves out those of each pool that held least.
-func shorten(p *runs.ProcessLines) {
-	slices.SortFunc(p.Lines, func(a, b runs.PeakLine) int {
+func shorten(p *ProcessLines) {
+	slices.SortFunc(p.Lines, func(a, b PeakLine) int {
 		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(b.AtPeak, a.AtPeak), cmp.Compare(b.Held, a.Held), cmp.Compare(a.File, b.File),
 			cmp.Compare(a.Line.Line, b.Line.Line), cmp.Compare(a.Tag, b.Tag), cmp.Compare(a.Function, b.Function))
 	})
 	n := map[string]int{}
 	all := len(p.Lines)
-	p.Lines = slices.DeleteFunc(p.Lines, func(x runs.PeakLine) bool {
+	p.Lines = slices.DeleteFunc(p.Lines, func(x PeakLine) bool {
 		n[x.Pool]++
 		return n[x.Pool] > maxLines
 	})
