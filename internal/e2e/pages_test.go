@@ -25,7 +25,8 @@ import (
 //
 //	<!-- simulated: boards=n300,p150a daemon run=name=serve,devices=0,kind=metal,dram=9G ctl=hang,1 -->
 //
-// daemon starts a ttmond; long leaves the page to make test-all.
+// daemon starts a ttmond; ttnn has the python of the newest release in front; long leaves
+// the page to make test-all.
 //
 // Lines of all other blocks that begin with a program of ours are checked for
 // being understood: the command and its flags exist.
@@ -152,7 +153,7 @@ func newPlayground(t *testing.T, description string) *playground {
 	t.Helper()
 	var o sim.Options
 	var runs, faults []string
-	daemon := false
+	daemon, withTTNN := false, false
 	for field := range strings.FieldsSeq(description) {
 		key, value, _ := strings.Cut(field, "=")
 		switch key {
@@ -162,6 +163,8 @@ func newPlayground(t *testing.T, description string) *playground {
 			o.Driver = value
 		case "daemon":
 			daemon = true
+		case "ttnn":
+			withTTNN = true
 		case "long":
 			hermetic.Long(t)
 		case "run":
@@ -178,6 +181,11 @@ func newPlayground(t *testing.T, description string) *playground {
 	}
 	p := &playground{host: start(t, o), dir: root}
 	p.env = append(environment(t), "PATH="+bin+":"+os.Getenv("PATH"), "COLUMNS=100", "LANG=C.UTF-8", "NO_COLOR=1")
+	if withTTNN {
+		own := t.TempDir()
+		p.env = append(p.env, "PATH="+filepath.Dir(ttnn.Interpreter(t, ttnn.Newest))+":"+bin+":"+os.Getenv("PATH"), "TT_METAL_MOCK_CLUSTER_DESC_PATH="+sim.MockDescriptor,
+			"TT_METAL_LOGS_PATH="+own, "TT_METAL_CACHE="+filepath.Join(own, "cache"), "HOME="+own, "TT_LOGGER_LEVEL=error")
+	}
 	if daemon {
 		d := startDaemon(t, p.host)
 		p.env = append(p.env, "TTMON_SOCKET="+d.api, "ALLOC_SOCKET="+d.alloc)

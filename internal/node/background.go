@@ -108,9 +108,18 @@ func (b *background) ledgerLeft(e track.Ended) {
 // containers of their own. It costs about 10 ms with a thousand processes.
 const fullScan = time.Minute
 
-// run collects until ctx is done. since returns how long the ledger has listened.
-func (b *background) run(ctx context.Context, since func() allocsock.Since) error {
-	b.reports.since = since
+// reportTimeout is how long a snapshot waits for the loop of the allocation server. It
+// takes a tenth of a millisecond, unless the machine is busy or the loop is stuck.
+const reportTimeout = 50 * time.Millisecond
+
+// run collects until ctx is done.
+func (b *background) run(ctx context.Context, server *allocsock.Server) error {
+	b.reports.since = server.Since
+	b.reports.receive = func() {
+		for range 2 { // the first turn accepts who has connected, the second reads what they sent
+			_ = server.Ping(ctx, reportTimeout) // that of /v1/health says why it is late
+		}
+	}
 	defer b.collector.Close()
 	defer b.firmware.Close()
 	defer b.kernelLog.Close()
@@ -222,6 +231,8 @@ func deviceInfos(s *model.Snapshot) (infos []allocsock.DeviceInfo) {
 type reports struct {
 	ledger *ledger.Ledger
 	since  func() allocsock.Since
+	// receive has what was sent before it was called accounted in the ledger.
+	receive func()
 	// Reporters are processes of our own pid namespace, so they are read from our
 	// own /proc, wherever the collector's root is.
 	processes *proc.Reader
@@ -230,6 +241,7 @@ type reports struct {
 
 // Claims is what the reporters hold.
 func (r *reports) Claims() claim.Set {
+	r.receive()
 	since := r.since()
 	r.processes.StartSweep()
 	defer r.processes.EndSweep()

@@ -5,10 +5,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
+	"github.com/ttmon/ttmon/internal/source/allocsock"
 )
 
 // An environment that could not be read once is read the next time: without it,
@@ -38,5 +41,22 @@ func TestVisibleDevicesReadAgain(t *testing.T) {
 	}
 	if v, ok := r.visibleDevices(model.ProcessID{PID: 42, StartTicks: 778}); ok {
 		t.Errorf("%q of a process that has ended", v)
+	}
+}
+
+// What was sent before a snapshot is made is in it, also where the loop that reads it was
+// late.
+func TestSnapshotHasWhatWasSent(t *testing.T) {
+	l := ledger.New(ledger.Options{})
+	r := &reports{
+		ledger: l, processes: proc.New(hostfs.At(t.TempDir())),
+		since: func() allocsock.Since { return allocsock.Since{} },
+		receive: func() {
+			p := l.Open(ledger.Info{ProcessID: model.ProcessID{PID: 42, StartTicks: 777}}, time.Now())
+			l.Apply(p, []ledger.Event{{Op: ledger.Alloc, ID: 1, Size: 4096}}, time.Now())
+		},
+	}
+	if set := r.Claims(); len(set.Held) != 1 || !set.Held[0].Bytes[model.DRAM].Exactly(4096) {
+		t.Errorf("%+v", set.Held)
 	}
 }

@@ -197,7 +197,7 @@ func (d *ttmond) startParts(users context.Context, g *errgroup.Group) {
 	g.Go(func() error { d.failures.gatherer.Run(users); return nil })
 	d.api = d.newAPI()
 	d.remember(users, g)
-	g.Go(func() error { return d.collector.run(users, d.server.Since) })
+	g.Go(func() error { return d.collector.run(users, d.server) })
 	g.Go(func() error { return d.serveAPI(users) })
 	g.Go(func() error { return d.awaitAllocSocket(users) })
 }
