@@ -53,18 +53,28 @@ const exitCondition = 1
 func checkConditions(c *compare.Comparison, list []compare.Condition) error {
 	var failed []string
 	for _, cond := range list {
-		holds, err := c.Check(cond)
+		f, err := c.Check(cond)
 		if err != nil {
 			return exit.With(exit.Unsupported, "--fail-if %s: %w", cond.Text, err)
 		}
-		if holds {
-			failed = append(failed, cond.Text)
+		if f != nil {
+			failed = append(failed, failedText(f, cond))
 		}
 	}
 	if len(failed) > 0 {
-		return exit.With(exitCondition, "%s", strings.Join(failed, ", "))
+		return exit.With(exitCondition, "failed: %s", strings.Join(failed, "; "))
 	}
 	return nil
+}
+
+// failedText is a figure with what is wrong with it: dram.peak +2.1 GiB (+13 %), limit +5%.
+func failedText(f *compare.Figure, cond compare.Condition) string {
+	is := f.TextB
+	if cond.Relative && f.ChangeText != "" {
+		is = f.ChangeText
+	}
+	limit := strings.TrimLeft(cond.Text[strings.IndexAny(cond.Text, "<>="):], "<>=")
+	return f.Name + " " + is + ", limit " + strings.TrimSpace(limit)
 }
 
 func (d *diffCmd) printComparison(c *compare.Comparison) error {

@@ -70,7 +70,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 // notHere returns the error for a command that only other tools have; nil: it is none.
 func notHere(cmd *cobra.Command, word string) error {
 	if use := elsewhere[word]; use != "" && (cmd == cmd.Root() || cmd.Name() == "smi") {
-		return exit.With(exit.Unsupported, "ttmon has no command %q: %s", word, use)
+		return exit.With(exit.Unsupported, "no command %q: %s", word, use)
 	}
 	return nil
 }

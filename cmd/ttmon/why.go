@@ -165,9 +165,9 @@ func (w *whyCmd) none(ctx context.Context, from keeper, args []string) error {
 	case len(args) == 0:
 		return w.PrintText([]byte(w.noFailure()))
 	case len(list) == 0:
-		return exit.With(exit.NoDevice, "no failed allocation %s of yours is stored", words.Escape(args[0]))
+		return exit.With(exit.NoDevice, "no process %s, no stored failure", words.Escape(args[0]))
 	}
-	return exit.With(exit.NoDevice, "no failed allocation %s of yours is stored: see ttmon why --list", words.Escape(args[0]))
+	return exit.With(exit.NoDevice, "no process and no stored failure %s: see ttmon why --list", words.Escape(args[0]))
 }
 
 // noFailure says that there is none.

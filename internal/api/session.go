@@ -171,16 +171,16 @@ func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case who.sees():
-		out["text"] = "You see what root sees."
+		out["text"] = "Signed in as root."
 	case v.Level > 0:
 		out["sees"] = "hidden"
 		out["text"] = "This host hides other users' processes: their memory is in the sums, their names are not shown."
 	case who.exists:
 		out["sees"] = "own"
-		out["text"] = "You see everybody's sums, and the blocks of your own processes."
+		out["text"] = "Signed in: you see the sums of all users, and the blocks of your own processes."
 	default:
 		out["sees"] = "public"
-		out["text"] = "You see what any user of this host sees. For the blocks of your own processes open the address that ttmon web prints."
+		out["text"] = "Not signed in: you see what any user of this host sees. For the blocks of your own processes open the address that ttmon web prints."
 	}
 	Answer(w, http.StatusOK, out)
 }

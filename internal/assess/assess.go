@@ -172,8 +172,11 @@ func (a *Assessment) Rows() []Row {
 // joined makes one row of those that say the same of different devices.
 func (a *Assessment) joined(rows []Row) []Row {
 	var out []Row
+	links := linksOf(a.snap, rows)
 	for i := range rows {
-		j := slices.IndexFunc(out, func(r Row) bool { return a.same(&r, &rows[i]) })
+		j := slices.IndexFunc(out, func(r Row) bool {
+			return a.same(&r, &rows[i]) && slices.Equal(links[r.Devices[0]], links[rows[i].Devices[0]])
+		})
 		if j < 0 || len(rows[i].Devices) == 0 {
 			out = append(out, rows[i])
 			continue

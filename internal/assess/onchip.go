@@ -1,6 +1,8 @@
 package assess
 
 import (
+	"slices"
+
 	"github.com/ttmon/ttmon/internal/mesh"
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -42,8 +44,11 @@ func meshLinks(f *finder) {
 			}
 			c := found[end][k]
 			if c == nil {
-				c = &model.Condition{Kind: k, Remedy: model.RemedyLink}
+				c = &model.Condition{Kind: k, Remedy: model.RemedyInnerLink}
 				found[end][k] = c
+			}
+			if cabled(f.snap, e) {
+				c.Remedy = model.RemedyLink
 			}
 			c.Facts = append(c.Facts, fact)
 		}
@@ -55,6 +60,48 @@ func meshLinks(f *finder) {
 			}
 		}
 	})
+}
+
+// linksOf are the Ethernet links that are wrong at each device, by their places in the
+// mesh; nil where no row is about one. Rows about different links are different rows.
+func linksOf(s *model.Snapshot, rows []Row) map[int][]int {
+	about := slices.ContainsFunc(rows, func(r Row) bool {
+		return slices.ContainsFunc(r.Conditions, func(c model.Condition) bool {
+			return c.Kind == model.ConditionLinkDown || c.Kind == model.ConditionWeakLink
+		})
+	})
+	if !about {
+		return nil
+	}
+	m := mesh.Of(s)
+	links := map[int][]int{}
+	for i := range m.Edges {
+		e := &m.Edges[i]
+		if LinkKind(e) == model.ConditionOK {
+			continue
+		}
+		for _, end := range ends(e) {
+			links[end] = append(links[end], i)
+		}
+	}
+	return links
+}
+
+// cabled reports whether an edge may be a cable: not between chips of one board, nor of
+// one tray of a Galaxy.
+func cabled(s *model.Snapshot, e *mesh.Edge) bool {
+	if e.Outside {
+		return true
+	}
+	if e.A.Device == e.B.Device {
+		return false
+	}
+	a, b := s.Device(e.A.Device), s.Device(e.B.Device)
+	if a == nil || b == nil {
+		return true
+	}
+	sameBoard := a.Serial.Known() && b.Serial.Known() && a.Serial.V == b.Serial.V
+	return !sameBoard && (a.Tray == 0 || a.Tray != b.Tray)
 }
 
 // ends are the devices at the ends of an edge.

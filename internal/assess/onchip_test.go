@@ -44,8 +44,8 @@ func TestLinks(t *testing.T) {
 		rows  []string
 	}{
 		{"all up", row(3), []model.ConditionKind{"ok", "ok", "ok"}, nil},
-		{"one channel", row(3, [2]int{0, 2}), []model.ConditionKind{"weak_link", "weak_link", "ok"}, []string{"0, 1 weak link: 0 ↔ 1 channel 2 down (1 of 2 left)"}},
-		{"the last is cut off", row(3, [2]int{1, 2}, [2]int{1, 3}), []model.ConditionKind{"ok", "link_down", "link_down"}, []string{"1, 2 link down: 1 ↔ 2 channels 2, 3 down (no link left); cut off: 2"}},
+		{"one channel", row(3, [2]int{0, 2}), []model.ConditionKind{"weak_link", "weak_link", "ok"}, []string{"0, 1 weak link: 0 ↔ 1 channel 2 down (1 of 2 up)"}},
+		{"the last is cut off", row(3, [2]int{1, 2}, [2]int{1, 3}), []model.ConditionKind{"ok", "link_down", "link_down"}, []string{"1, 2 link down: 1 ↔ 2 channels 2, 3 down (0 of 2 up); cut off: 2"}},
 		{"a device that is reset takes its links with it", func() *model.Snapshot {
 			s := row(2, [2]int{0, 2}, [2]int{0, 3})
 			s.Devices[1].State = model.StateResetting
@@ -67,6 +67,41 @@ func TestLinks(t *testing.T) {
 				t.Errorf("rows %q, want %q", rows, tt.rows)
 			}
 		})
+	}
+}
+
+// TestCable: a cable is checked only where there is one.
+func TestCable(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(a, b *model.Device)
+		want   model.Remedy
+	}{
+		"two boards": {func(a, b *model.Device) { a.Serial, b.Serial = model.Value("A"), model.Value("B") }, model.RemedyLink},
+		"one board":  {func(a, b *model.Device) { a.Serial, b.Serial = model.Value("A"), model.Value("A") }, model.RemedyInnerLink},
+		"one tray":   {func(a, b *model.Device) { a.Tray, b.Tray = 2, 2 }, model.RemedyInnerLink},
+		"two trays":  {func(a, b *model.Device) { a.Tray, b.Tray = 2, 3 }, model.RemedyLink},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := row(2, [2]int{0, 2})
+			c.change(&s.Devices[0], &s.Devices[1])
+			if x, ok := assess.Of(s).Find(0, model.ConditionWeakLink); !ok || x.Remedy != c.want {
+				t.Errorf("%q, want %q", x.Remedy, c.want)
+			}
+		})
+	}
+}
+
+// TestCutOffStandsAtItsLink: what a link cuts off is said of its ends, and not of the
+// ends of another that is down.
+func TestCutOffStandsAtItsLink(t *testing.T) {
+	s := row(5, [2]int{0, 2}, [2]int{0, 3}, [2]int{3, 2}, [2]int{3, 3})
+	var got []string
+	for _, r := range words.Troubles(s) {
+		_, cut, _ := strings.Cut(r.Facts, "; ")
+		got = append(got, r.Name+" "+cut)
+	}
+	if want := []string{"0, 1 cut off: 0", "3, 4 cut off: 4"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -262,7 +262,7 @@ func (k *keeper) isSeen(f *failing, how model.Source) {
 	if out := otherUser("why", "--list", "--json", "--daemon", k.api); json.Unmarshal([]byte(out.out), &list) != nil || len(list.Failures) != 0 {
 		k.t.Errorf("another user sees %s%s", out.out, out.err)
 	}
-	for _, want := range []string{"fragmented", "It would have fitted", "were asked for"} {
+	for _, want := range []string{"fragmented", "What would have made it fit", "requested"} {
 		if out := own("why", "--daemon", k.api); !strings.Contains(out.out, want) {
 			k.t.Errorf("why says nothing of %q:\n%s%s", want, out.out, out.err)
 		}

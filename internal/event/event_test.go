@@ -117,7 +117,7 @@ func TestDetector(t *testing.T) {
 				join(b, 1, false, true)
 			},
 			[]string{
-				"ethernet: 0L ↔ 1 link down | Ethernet link 0L ↔ 1: channel 3 down (no link left)",
+				"ethernet: 0L ↔ 1 link down | Ethernet link 0L ↔ 1: channel 3 down (0 of 1 up)",
 				"ethernet: 2 ↔ 3 link up | Ethernet link 2 ↔ 3: all channels are up again",
 			},
 		},
@@ -148,7 +148,7 @@ func TestDetector(t *testing.T) {
 			[]string{
 				"ethernet: 0 links lost | device 0 after its reset: 0 of 1 Ethernet link up as before, lost channel 3",
 				"ethernet: 2 links back | device 2 after its reset: 1 of 1 Ethernet link up as before",
-				"ethernet: 0L ↔ 1 link down | Ethernet link 0L ↔ 1: channel 3 down (no link left; up before the reset)",
+				"ethernet: 0L ↔ 1 link down | Ethernet link 0L ↔ 1: channel 3 down (0 of 1 up; up before the reset)",
 			},
 		},
 		{

@@ -370,6 +370,18 @@ func (m *Mesh) CutOff() (lost []model.ChipPlace) {
 	return lost
 }
 
+// CutOffBy lists those of CutOff that are at an end of an edge, or behind it: that the
+// edge is down is why, or part of why, they cannot be reached.
+func (m *Mesh) CutOffBy(e *Edge) []model.ChipPlace {
+	lost := m.CutOff()
+	for _, piece := range m.parts(func(e *Edge) bool { up, unknown := e.Up(); return !e.Unread && up+unknown > 0 }) {
+		if !slices.Contains(piece, e.A) && (e.Outside || !slices.Contains(piece, e.B)) {
+			lost = slices.DeleteFunc(lost, func(p model.ChipPlace) bool { return slices.Contains(piece, p) })
+		}
+	}
+	return lost
+}
+
 // PortsKnown reports whether a chip's own ports are known.
 func (m *Mesh) PortsKnown(p model.ChipPlace) bool {
 	return slices.ContainsFunc(m.Chips, func(c Chip) bool { return c.ChipPlace == p && c.PortsKnown })

@@ -131,6 +131,7 @@ const (
 	RemedyPowerBudget Remedy = "power_budget" // check the supply and the load
 	RemedyReseat      Remedy = "reseat"       // reseat the board, check the slot
 	RemedyLink        Remedy = "link"         // reset both ends, check the cable
+	RemedyInnerLink   Remedy = "inner_link"   // reset both ends; no cable is between them
 	RemedyClockCap    Remedy = "clock_cap"    // software has limited the clock
 	RemedyBoard       Remedy = "board"        // reset it; if it lasts, the board is broken
 	RemedyFree        Remedy = "free"         // see who holds the memory

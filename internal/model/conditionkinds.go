@@ -103,7 +103,7 @@ var ConditionKinds = []ConditionRow{
 	{
 		Kind: ConditionLinkDown, Level: Critical, Subject: OfLink, State: true, Word: "link down", Mark: "L", Reads: ReadsTable,
 		When: "an Ethernet link that UMD has found before is down, with all its channels, and both ends work (`firmware` is not `off`)",
-		Do:   "reset both ends, check the cable; `ttmon topo --links`",
+		Do:   "reset both ends, check the cable where there is one; `ttmon topo --links`",
 	},
 	{
 		Kind: ConditionUnknown, Level: Warning, State: true, Word: "unknown", Mark: "?", Event: EventState,

@@ -220,6 +220,11 @@ func Remedy(s *model.Snapshot, c *model.Condition, devices []int) string {
 			return "check the cable; ttmon topo --links"
 		}
 		return "reset both ends, check the cable; ttmon topo --links"
+	case model.RemedyInnerLink:
+		if broker(s) != "" {
+			return "ttmon topo --links"
+		}
+		return "reset both ends; if it lasts, replace the board; ttmon topo --links"
 	case model.RemedyClockCap:
 		return "software has limited the clock"
 	case model.RemedyBoard:
@@ -273,7 +278,7 @@ func Throttling(a *assess.Assessment, d *model.Device) string {
 	}
 	by, clock := "by "+string(c.Cause), Whole(d.AICLK.V)+" of "+MHz(d.AICLKMax.V)
 	if c.Concluded {
-		return fmt.Sprintf("~%s (%s; concluded, the driver does not say)", by, clock)
+		return fmt.Sprintf("~%s (%s; inferred; the driver gives no reason)", by, clock)
 	}
 	return fmt.Sprintf("%s (%s)", by, clock)
 }

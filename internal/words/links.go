@@ -2,6 +2,7 @@ package words
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,10 +43,7 @@ func EdgeDown(e *mesh.Edge) string {
 		noun = "channels "
 	}
 	up, _ := e.Up()
-	left := fmt.Sprintf("%d of %d left", up, len(e.Channels))
-	if up == 0 {
-		left = "no link left"
-	}
+	left := fmt.Sprintf("%d of %d up", up, len(e.Channels))
 	if e.Counts().LostInReset {
 		left += "; up before the reset"
 	}
@@ -84,12 +82,12 @@ func LinkFigures(c *mesh.Channel) string {
 	return strings.Join(parts, ", ")
 }
 
-// CutOff names the chips that cannot be reached any more; empty: there are none.
+// CutOff names chips that cannot be reached any more; empty: there are none.
 // Of chips behind others only the links at the other end are read, so that there
 // may be a way that is not known.
-func CutOff(m *mesh.Mesh) string {
+func CutOff(m *mesh.Mesh, lost []model.ChipPlace) string {
 	var sure, perhaps []model.ChipPlace
-	for _, p := range m.CutOff() {
+	for _, p := range lost {
 		if m.PortsKnown(p) {
 			sure = append(sure, p)
 		} else {
@@ -101,7 +99,7 @@ func CutOff(m *mesh.Mesh) string {
 		parts = append(parts, "cut off: "+Places(sure))
 	}
 	if len(perhaps) > 0 {
-		parts = append(parts, "cut off, unless it has links that are not read: "+Places(perhaps))
+		parts = append(parts, "unreachable, unless over unread links: "+Places(perhaps))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -110,16 +108,29 @@ func CutOff(m *mesh.Mesh) string {
 func linkFacts(s *model.Snapshot, c *model.Condition) string {
 	m := mesh.Of(s)
 	var parts []string
+	var lost []model.ChipPlace
 	for i := range m.Edges {
 		if e := &m.Edges[i]; (e.A.Device == c.Device || !e.Outside && e.B.Device == c.Device) && assess.LinkKind(e) == c.Kind {
 			parts = append(parts, Edge(e)+" "+EdgeDown(e))
+			if c.Kind == model.ConditionLinkDown {
+				lost = appendPlaces(lost, m.CutOffBy(e))
+			}
 		}
 	}
 	text := strings.Join(parts, ", ")
-	if lost := CutOff(m); c.Kind == model.ConditionLinkDown && lost != "" {
-		text += "; " + lost
+	if gone := CutOff(m, lost); gone != "" {
+		text += "; " + gone
 	}
 	return text
+}
+
+func appendPlaces(list, more []model.ChipPlace) []model.ChipPlace {
+	for _, p := range more {
+		if !slices.Contains(list, p) {
+			list = append(list, p)
+		}
+	}
+	return list
 }
 
 // moduleFacts names the GDDR modules that a condition is about.

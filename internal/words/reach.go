@@ -6,8 +6,8 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// Reach says whom to ask about a process: the user with the full name, the job,
-// the terminal or the address the session came from, the working directory. It is
+// Reach says whose a process is: the user with the full name, the job, the terminal
+// or the address the session came from, the working directory. It is
 // empty where nothing but the number of the user is known.
 func Reach(p *model.Process) string {
 	r := &p.Reach
@@ -34,7 +34,7 @@ func Reach(p *model.Process) string {
 		list = append(list, "at "+Escape(r.TTY))
 	}
 	if r.Dir != "" {
-		list = append(list, "in "+Escape(r.Dir))
+		list = append(list, "directory "+Escape(r.Dir))
 	}
 	return strings.Join(list, ", ")
 }

@@ -16,7 +16,7 @@ func TestReach(t *testing.T) {
 	for want, p := range map[string]model.Process{
 		"":              anna,
 		"anna, at tty1": bare,
-		`anna (Anna Smith), slurm 4711 train, at pts/3, by ssh from 10.1.2.3, in /home/anna/\x1b`: all,
+		`anna (Anna Smith), slurm 4711 train, at pts/3, by ssh from 10.1.2.3, directory /home/anna/\x1b`: all,
 	} {
 		t.Run("full name "+p.Reach.FullName, func(t *testing.T) {
 			if got := Reach(&p); got != want {

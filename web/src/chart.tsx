@@ -122,7 +122,7 @@ export function Chart(p: Props) {
         </span>
       </figcaption>
       {p.problem && <p class="empty">{p.problem}</p>}
-      {p.data && p.data.lines.length === 0 && <p class="empty">Nothing is known of this time.</p>}
+      {p.data && p.data.lines.length === 0 && <p class="empty">No data for this period.</p>}
       <div
         ref={box}
         class="plot"

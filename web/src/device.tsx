@@ -60,10 +60,10 @@ function Ask(p: { s: State; device: number }) {
   });
   if (list.length === 0) return null;
   return (
-    <ul class="reasons ask" aria-label="Whom to ask">
+    <ul class="reasons ask" aria-label="Whose processes they are">
       {list.map((x) => (
         <li key={x.pid}>
-          ask about {x.pid}: {x.reach}
+          {x.pid} belongs to {x.reach}
         </li>
       ))}
     </ul>

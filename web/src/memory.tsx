@@ -144,7 +144,7 @@ function tiles(s: State, pool: string, map: MapAnswer | null, colours: Map<numbe
     const held = children.reduce((n, c) => n + c.bytes, 0);
     const total = pool === "dram" ? (use?.total_bytes ?? null) : null;
     if (total !== null && total > held) {
-      children.push({ name: "no known holder", bytes: total - held, text: "", kind: "rest" });
+      children.push({ name: "free, as far as known", bytes: total - held, text: "", kind: "rest" });
     }
     return { name: snap.devices.length > 8 ? String(d.index) : `device ${d.index} ${d.board ?? d.arch}`, short: String(d.index), bytes: Math.max(total ?? 0, held), text: said.devices[snap.devices.indexOf(d)]?.pools[pool]?.text ?? "", to: "/device/" + d.bus_id, kind: "device", children };
   });
@@ -179,9 +179,9 @@ function Pools(p: { s: State; pool: string }) {
               <th>Device</th>
               <th class="barcol">{poolNames[p.pool] ?? p.pool}</th>
               <th class="num">In use</th>
-              {peaks && <th class="num wide">Most in 24 h</th>}
+              {peaks && <th class="num wide">24 h peak</th>}
               {holes && <th class="num wide">Largest hole</th>}
-              {dead && <th class="num wide">Left by the dead</th>}
+              {dead && <th class="num wide">Left by exited processes</th>}
             </tr>
           </thead>
           <tbody>
@@ -275,7 +275,7 @@ function Dead(p: { s: State }) {
   const ghosts = p.s.snap!.ghosts;
   if (ghosts.length === 0) return null;
   return (
-    <Panel title="Left by the dead">
+    <Panel title="Left by exited processes">
       <div class="scroll" tabIndex={0} role="region" aria-label="Memory of dead processes">
         <table>
           <thead>

@@ -17,7 +17,7 @@ export function Overview(p: { s: State }) {
   if (!snap || !said) return null;
   const many = snap.devices.length > 8;
   const processes = (
-    <Panel title="Processes" tools={<A to="/processes">all columns, filter, tree</A>}>
+    <Panel title="Processes" tools={<A to="/processes">All processes</A>}>
       <ProcessTable snap={snap} said={said} brief />
     </Panel>
   );

@@ -162,7 +162,7 @@ function Facts(p: { run: Run }) {
   const failures = failure ? <A to={"/failures/" + failure}>{r.said.failures}</A> : r.said.failures;
   const facts: [string, ComponentChildren][] = [
     ["User", r.said.user],
-    ["Ask", r.said.reach || "–"],
+    ["Belongs to", r.said.reach || "–"],
     ["Job", r.said.job],
     ["Host", r.host ?? "–"],
     ["tt-metal", r.release ?? "–"],

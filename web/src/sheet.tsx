@@ -139,7 +139,7 @@ function BankPicture(p: { map: SheetMap }) {
       setHover((m.exact ? "free at " : "nothing known at ") + hex(Math.floor(address)));
       return;
     }
-    const made = b[3] ? `, made ${Math.round(b[3] / 100) / 10} s before` : "";
+    const made = b[3] ? `, allocated ${Math.round(b[3] / 100) / 10} s before` : "";
     setHover(`${m.names[b[2] - 1] ?? noLine()}: ${bytes(b[1])} at ${hex(b[0])}${made}`);
   };
   return (

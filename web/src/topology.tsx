@@ -378,7 +378,7 @@ function Matrix(p: { s: State; top: Topology }) {
     </>
   );
   return (
-    <Panel title="Between each two devices">
+    <Panel title="PCIe distance between devices">
       {devices.length <= 16 ? (
         table
       ) : (

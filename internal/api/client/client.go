@@ -161,6 +161,8 @@ func (c *Client) good(ctx context.Context, target string) (answer, error) {
 		return answer{}, fmt.Errorf("%w: %s", ErrNotFound, reason(a.body))
 	case a.status == 410:
 		return answer{}, fmt.Errorf("%w: %s", ErrElsewhere, reason(a.body))
+	case a.status == 403: // the reason is all that helps
+		return answer{}, errors.New(reason(a.body))
 	case a.status != 200:
 		return answer{}, fmt.Errorf("the ttmond at %s answers %d: %s", c.path, a.status, reason(a.body))
 	}

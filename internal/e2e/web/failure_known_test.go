@@ -55,7 +55,7 @@ func TestFailureThatIsKept(t *testing.T) {
 	n.start(strings.TrimPrefix(n.url, "http://"))
 	for _, l := range []look{desk, telephone} {
 		b := open(t, l, n.ticket())
-		b.says("You see what root sees")
+		b.says("Signed in as root")
 		b.visit(n.url + "/failures/f1")
 		b.until("the bank is drawn", `document.querySelectorAll(".bank.missing .block").length === 5`)
 		b.says("the largest hole is 36 KiB too small")

@@ -57,7 +57,7 @@ func TestFailures(t *testing.T) {
 		look
 	}{{"desk", look{1280, 800, false}}, {"telephone", telephone}, {"dark", look{1280, 800, true}}} {
 		b := open(t, l.look, n.ticket())
-		b.says("You see what root sees")
+		b.says("Signed in as root")
 		b.until("a tab leads to failures", `[...document.querySelectorAll("nav a")].some(a => a.pathname === "/failures")`)
 		b.visit(n.url + "/failures")
 		b.until("the failure is listed", `document.querySelectorAll("table.failures tbody tr").length > 0`)
@@ -69,14 +69,14 @@ func TestFailures(t *testing.T) {
 		b.until("its address can be sent", `/^\/failures\/f\d+$/.test(location.pathname)`)
 		b.until("the bank is drawn", `document.querySelectorAll(".bank.missing .block").length > 1 && document.querySelector(".bank.missing .piece") !== null`)
 		b.says("fragmented")
-		b.says("It would have fitted")
+		b.says("What would have made it fit")
 		b.says("job.py")
 		b.accessible("a failure", axe(t))
 		b.fitsWidth("a failure")
 		b.shoot("failure-" + l.name)
 	}
 	b := open(t, desk, n.ticket())
-	b.says("You see what root sees")
+	b.says("Signed in as root")
 	b.visit(n.url + "/events")
 	b.until("the event leads to it", `[...document.querySelectorAll(".events a")].some(a => a.pathname.startsWith("/failures/f"))`)
 	path := eval[string](b, `[...document.querySelectorAll(".events a")].find(a => a.pathname.startsWith("/failures/f")).pathname`)

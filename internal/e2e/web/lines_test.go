@@ -26,7 +26,7 @@ func TestLines(t *testing.T) {
 	pid := n.ctl("run", "name=serve,cmd=python3 serve.py,devices=0,kind=ledger,dram=8G,blocks=8,hole=512M,l1=30M,tags=weights/kv_cache/scores/scores")
 	many := n.ctl("run", "name=many,cmd=python3 many.py,devices=1,kind=ledger,dram=12G,blocks=12,tags=a/b/c/d/e/f/g/h/i/j/k/l")
 	b := open(t, desk, n.ticket())
-	b.says("You see what root sees")
+	b.says("Signed in as root")
 
 	b.visit(fmt.Sprintf("%s/process/%s", n.url, pid))
 	b.until("the legend of DRAM is there", `document.querySelectorAll(".bank .lines").length === 2`)
@@ -67,7 +67,7 @@ func TestLines(t *testing.T) {
 
 	for _, l := range []look{desk, telephone, {1280, 800, true}} {
 		b := open(t, l, n.ticket())
-		b.says("You see what root sees")
+		b.says("Signed in as root")
 		b.visit(n.url + "/memory")
 		b.until("the process that holds most is chosen, by its command", `[...document.querySelectorAll(".panel .choice select")].some(e => e.selectedOptions[0]?.textContent.includes("many.py"))`)
 		b.visit(n.url + "/memory?pid=" + pid)
@@ -88,7 +88,7 @@ func TestLines(t *testing.T) {
 	b.until("the pointer shows line, size and age there, too", `/^(scores|weights|kv_cache) · [\d.]+ GiB · \d blocks · oldest \d+ s old/.test(document.querySelector(".treemap + .shown").textContent)`)
 
 	other := open(t, desk, n.url+"/memory")
-	other.says("You see what any user of this host sees")
+	other.says("you see what any user of this host sees")
 	other.until("areas are drawn", `document.querySelectorAll(".tile.process").length === 3`)
 	if text := eval[string](other, `document.body.innerHTML`); strings.Contains(text, "kv_cache") {
 		t.Error("lines are shown without a ticket")
@@ -170,7 +170,7 @@ func TestLinesOfHelper(t *testing.T) {
 	for lines.Scan() && lines.Text() != "ready" {
 	}
 	b := open(t, desk, n.ticket())
-	b.says("You see what root sees")
+	b.says("Signed in as root")
 	b.visit(n.url + "/memory")
 	b.until("the legend has both lines", `document.querySelectorAll(".bank .lines li").length === 2`)
 	rows := eval[[]string](b, `[...document.querySelectorAll(".bank .lines li")].map(e => e.innerText.replaceAll(/\s+/g, " "))`)

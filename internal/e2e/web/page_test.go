@@ -203,17 +203,17 @@ func away(t *testing.T, b *tab, n *node) {
 func TestViewers(t *testing.T) {
 	n := newNode(t, sim.Options{Boards: "p150a"})
 	b := open(t, desk, n.url+"/")
-	b.says("You see what any user of this host sees")
+	b.says("you see what any user of this host sees")
 	b.visit(n.ticket())
-	b.says("You see what root sees")
+	b.says("Signed in as root")
 	if eval[string](b, `location.hash`) != "" {
 		t.Error("the ticket is still in the address")
 	}
 	b.visit(n.url + "/processes")
-	b.says("You see what root sees") // the session lasts
+	b.says("Signed in as root") // the session lasts
 	session := eval[string](b, `sessionStorage.getItem("ttmon-session")`)
 	eval[bool](b, `(document.querySelector("button.signout").click(), true)`)
-	b.says("You see what any user of this host sees")
+	b.says("you see what any user of this host sees")
 	b.until("there is nothing to sign out of", `document.querySelector("button.signout") === null`)
 	b.until("ttmond has forgotten the session", fmt.Sprintf(`fetch("/api/v1/me", {headers: {"X-Ttmon-Session": %q}}).then(r => r.json()).then(me => me.sees === "public")`, session))
 	for _, host := range []string{"evil.example", "evil.example:80", "127.0.0.1.evil.example"} {

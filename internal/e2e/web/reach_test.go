@@ -91,7 +91,7 @@ func TestTLS(t *testing.T) {
 	b.visit(with.Replace(n.url) + "/")
 	b.says("p150a")
 	b.until("it is live", `document.querySelector(".fresh.live") !== null`)
-	b.says("You see what any user of this host sees")
+	b.says("you see what any user of this host sees")
 	b.visit(with.Replace(n.ticket()))
-	b.says("You see what root sees")
+	b.says("Signed in as root")
 }

@@ -118,7 +118,7 @@ func TestRunPage(t *testing.T) {
 	n.keepRun(workingRun())
 	n.start(address)
 	b := open(t, desk, n.ticket())
-	b.says("You see what root sees")
+	b.says("Signed in as root")
 	b.visit(n.url + "/runs/r7")
 	for _, text := range []string{
 		"out of DRAM, exit 1", "Operations that took most time", "ScaledDotProductAttentionDecode", "Longest gaps between programs", "95 s", "12m00s",

@@ -35,7 +35,7 @@ func TestStacks(t *testing.T) {
 		pid = r.PID
 	}
 	b := open(t, desk, n.ticket())
-	b.says("You see what root sees")
+	b.says("Signed in as root")
 	b.visit(fmt.Sprintf("%s/process/%d", n.url, pid))
 	b.until("the flame graph has its frames", `document.querySelectorAll(".flame button").length > 2`)
 	rows := func(table string) []string {
@@ -60,7 +60,7 @@ func TestStacks(t *testing.T) {
 	b.shoot("stacks-memory")
 	// Anybody else sees the sums, and no line of the program.
 	other := open(t, desk, fmt.Sprintf("%s/process/%d", n.url, pid))
-	other.says("You see what any user of this host sees")
+	other.says("you see what any user of this host sees")
 	other.says("3.0 GiB")
 	if text := eval[string](other, `document.body.innerHTML`); strings.Contains(text, "class=\"flame\"") || eval[int](other, `document.querySelectorAll(".bank, [aria-label='Call sites']").length`) > 0 {
 		t.Error("call sites are shown to anybody")

@@ -32,7 +32,7 @@ func TestManyTabs(t *testing.T) {
 
 	own := tabs[7]
 	own.visit(n.ticket())
-	own.says("You see what root sees")
+	own.says("Signed in as root")
 	own.until("it is live", live)
 	n.pages(own, 2)
 	if err := chromedp.Do(own.ctx, chromedp.Navigate("about:blank")); err != nil {

@@ -41,7 +41,7 @@ func TestTaskOutOfL1(t *testing.T) {
 	keep.Open(filepath.Join(n.dir, "ttmond", "failures"), keep.Limits{}, slog.New(slog.DiscardHandler)).Add(knownFailure())
 	n.start(strings.TrimPrefix(n.url, "http://"))
 	u := &user{tab: open(t, desk, n.ticket())}
-	u.says("You see what root sees")
+	u.says("Signed in as root")
 	u.click("Failures", link("Failures"))
 	u.click("the failure", `document.querySelector("table.failures tbody a")`)
 	u.says("model.py:131") // who asked
@@ -96,10 +96,10 @@ func TestTaskWho(t *testing.T) {
 	n.ctl("run", "name=other,devices=0,kind=metal,dram=1G")
 	pid := n.ctl("run", "name=serve,cmd=python3 serve.py,devices=5,kind=metal,dram=2G,user=1000")
 	u := &user{tab: open(t, desk, n.ticket())}
-	u.says("You see what root sees")
+	u.says("Signed in as root")
 	u.says("serve.py")
 	u.click("device 5", `[...document.querySelectorAll("a")].find(e => e.pathname.startsWith("/device/") && /^(device )?5\b/.test(e.textContent.trim()))`)
-	u.until("the user, and where the program was started", fmt.Sprintf(`(() => { const e = document.querySelector(".ask"); return e !== null && e.children.length === 1 && /^ask about %s: \S+.*, in \//.test(e.textContent); })()`, pid))
+	u.until("the user, and where the program was started", fmt.Sprintf(`(() => { const e = document.querySelector(".ask"); return e !== null && e.children.length === 1 && /^%s belongs to \S+.*directory \//.test(e.textContent); })()`, pid))
 	u.until("only its users are listed", `(() => { const text = document.querySelector("table.processes").innerText; return text.includes("serve.py") && !text.includes("other"); })()`)
 	u.shoot("task-who")
 }

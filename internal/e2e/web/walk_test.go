@@ -156,7 +156,7 @@ func TestExactBlocks(t *testing.T) {
 		pid = r.PID
 	}
 	b := open(t, desk, fmt.Sprintf("%s/process/%d", n.url, pid))
-	b.says("You see what any user of this host sees")
+	b.says("you see what any user of this host sees")
 	if eval[int](b, `document.querySelectorAll(".bank").length`) > 0 {
 		t.Error("blocks are shown to anybody")
 	}

@@ -304,9 +304,9 @@ func Free(r *failure.Record) string {
 	case 0:
 		return "nothing"
 	case 1:
-		return fmt.Sprintf("%s a %s in one hole", words.Bytes(s.Free), Bank(r))
+		return fmt.Sprintf("%s per %s in one hole", words.Bytes(s.Free), Bank(r))
 	}
-	return fmt.Sprintf("%s a %s in %d holes, the largest %s", words.Bytes(s.Free), Bank(r), s.Holes, words.Bytes(s.Largest))
+	return fmt.Sprintf("%s per %s in %d holes, the largest %s", words.Bytes(s.Free), Bank(r), s.Holes, words.Bytes(s.Largest))
 }
 
 // Verdict says why the request failed.
@@ -314,7 +314,7 @@ func Verdict(r *failure.Record) string {
 	v, bank := &r.Verdict, Bank(r)
 	switch v.Cause {
 	case failure.Full:
-		return fmt.Sprintf("full: %s more a %s would have to be free", words.Bytes(v.Missing), bank)
+		return fmt.Sprintf("full: %s per %s short", words.Bytes(v.Missing), bank)
 	case failure.Fragmented:
 		return fmt.Sprintf("fragmented: enough is free, but the largest hole is %s too small", words.Bytes(v.Missing))
 	case failure.TooLarge:
@@ -374,8 +374,8 @@ func fixText(r *failure.Record, f *failure.Fix, holders []Holder, now time.Time)
 	return words.Escape(string(f.Kind))
 }
 
-// blockText names blocks: "2 blocks of model.py:131 scores (256 KiB a core, the
-// oldest made 4 s before)".
+// blockText names blocks: "2 blocks of model.py:131 scores (256 KiB per core, the
+// oldest allocated 4 s before)".
 func blockText(list []blocks.Block, holders []Holder, bank string, at time.Time) string {
 	var names []string
 	counts := map[string]int{}
@@ -418,12 +418,20 @@ func blockText(list []blocks.Block, holders []Holder, bank string, at time.Time)
 	}
 	age := ""
 	if oldest > 0 {
-		age = ", made " + words.Duration(at.Sub(time.Unix(0, oldest))) + " before"
+		age = ", allocated " + before(at.Sub(time.Unix(0, oldest)))
 		if len(list) > 1 {
-			age = ", the oldest made " + words.Duration(at.Sub(time.Unix(0, oldest))) + " before"
+			age = ", the oldest allocated " + before(at.Sub(time.Unix(0, oldest)))
 		}
 	}
-	return fmt.Sprintf("%s (%s a %s%s)", what, words.Bytes(sum), bank, age)
+	return fmt.Sprintf("%s (%s per %s%s)", what, words.Bytes(sum), bank, age)
+}
+
+// before is how long before the failure something was.
+func before(d time.Duration) string {
+	if d < time.Second {
+		return "just before"
+	}
+	return words.Duration(d) + " before"
 }
 
 // Doubts say what is not known.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -255,9 +256,9 @@ func (c *Comparison) most(name string, change float64) (device *int) {
 // ErrNoFigure is the error of a condition about a figure that is not known.
 var ErrNoFigure = errors.New("is not known of both")
 
-// Check reports whether a condition holds. A figure that is not known is an error:
-// what cannot be checked has not passed.
-func (c *Comparison) Check(cond Condition) (holds bool, err error) {
+// Check returns the figure of which a condition holds; nil: it holds of none. A figure
+// that is not known is an error: what cannot be checked has not passed.
+func (c *Comparison) Check(cond Condition) (*Figure, error) {
 	var found []*Figure
 	for i := range c.Figures {
 		f := &c.Figures[i]
@@ -273,18 +274,18 @@ func (c *Comparison) Check(cond Condition) (holds bool, err error) {
 		}
 	}
 	if len(found) == 0 {
-		return false, fmt.Errorf("%s: no such figure; known are %v, and of one device as NAME@DEVICE", cond.Name, names(c.Figures))
+		return nil, fmt.Errorf("no figure %s; known: %s; of one device as NAME@DEVICE", cond.Name, strings.Join(names(c.Figures), ", "))
 	}
 	for _, f := range found {
 		if f.Unit != cond.Unit && cond.Unit != "" {
-			return false, fmt.Errorf("%s has the unit %s", f.label(), f.Unit)
+			return nil, fmt.Errorf("%s has the unit %s", f.label(), f.Unit)
 		}
 		if f.B == nil || cond.Relative && f.A == nil {
-			return false, fmt.Errorf("%s %w", f.label(), ErrNoFigure)
+			return nil, fmt.Errorf("%s %w", f.label(), ErrNoFigure)
 		}
 		if cond.holds(f) {
-			return true, nil
+			return f, nil
 		}
 	}
-	return false, nil
+	return nil, nil
 }

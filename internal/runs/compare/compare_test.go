@@ -118,8 +118,8 @@ func TestNotEnded(t *testing.T) {
 		t.Errorf("what B left is known, whatever A will leave: %+v", c.Verdict)
 	}
 	c = Compare(side(t, b), side(t, a))
-	if holds, err := c.Check(Condition{Name: "left", Above: true}); !errors.Is(err, ErrNoFigure) {
-		t.Errorf("what a program leaves that still runs was checked: %v, %v", holds, err)
+	if f, err := c.Check(Condition{Name: "left", Above: true}); !errors.Is(err, ErrNoFigure) {
+		t.Errorf("what a program leaves that still runs was checked: %v, %v", f, err)
 	}
 }
 
@@ -163,7 +163,7 @@ func TestConditions(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if got, err := c.Check(cond); err != nil || got != want {
+			if got, err := c.Check(cond); err != nil || (got != nil) != want {
 				t.Errorf("%v, %v", got, err)
 			}
 		})

@@ -41,7 +41,7 @@ const (
 	Daemon      Area = "ttmond"
 	Uprobes     Area = "uprobes"
 	Memory      Area = "memory"
-	Visibility  Area = "sight"
+	Visibility  Area = "visibility"
 )
 
 // Finding is the outcome of one check.

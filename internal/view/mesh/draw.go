@@ -287,7 +287,7 @@ func (m drawing) drawBoards() (list []lines.Line) {
 
 // troubles says which links are down, and what that cuts off, worst first.
 func troubles(m *mesh.Mesh) (list []lines.Line) {
-	if lost := words.CutOff(m); lost != "" {
+	if lost := words.CutOff(m, m.CutOff()); lost != "" {
 		list = append(list, lines.Line{lines.S(" ✗ "+lost, cells.Bad)})
 	}
 	for _, e := range Broken(m) {

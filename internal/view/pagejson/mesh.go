@@ -100,7 +100,7 @@ func LinkTable(s *model.Snapshot, t *model.Topology) *sheet.Table {
 // MeshOf says the mesh of a snapshot.
 func MeshOf(s *model.Snapshot) *Mesh {
 	m := mesh.Of(s)
-	out := &Mesh{Schema: "ttmon.mesh/1", Level: model.Fine.String(), Links: []Link{}, CutOff: []End{}, Lost: words.CutOff(m), Table: LinkTable(s, &model.Topology{})}
+	out := &Mesh{Schema: "ttmon.mesh/1", Level: model.Fine.String(), Links: []Link{}, CutOff: []End{}, Lost: words.CutOff(m, m.CutOff()), Table: LinkTable(s, &model.Topology{})}
 	worst := model.Fine
 	for i := range m.Edges {
 		e := &m.Edges[i]

@@ -84,7 +84,7 @@ func (p *printer) head(r *runreport.Report) {
 	if n := r.Run.End.Signal; n != 0 {
 		end = "killed by " + runwords.Signal(n)
 	}
-	how := "no use of a device seen"
+	how := "the program used no device"
 	switch r.Method {
 	case runreport.Opened:
 		how = "opened a device, no device memory seen"
@@ -325,7 +325,7 @@ func by(places []runs.Place) string {
 // alive when the device was closed.
 func (p *printer) left(groups []group) {
 	p.leftLines(groups, " left behind: grew step by step, and was not freed", true)
-	p.leftLines(groups, " left behind: alive when the device was closed, or the program ended", false)
+	p.leftLines(groups, " still allocated when the device was closed, or at exit", false)
 }
 
 func (p *printer) leftLines(groups []group, heading string, grew bool) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -151,9 +152,9 @@ func Line(l *runs.Line) string {
 	case l.File != "":
 		name = strings.TrimSpace(fmt.Sprintf("%s:%d %s", filepath.Base(l.File), l.Line, name))
 	case name != "":
-		name = "allocations of " + name + " without a call site"
+		name = "blocks tagged " + strconv.Quote(name) + ", no line recorded"
 	default:
-		name = "allocations without a call site"
+		name = "blocks, no line recorded"
 	}
 	return words.Escape(name)
 }

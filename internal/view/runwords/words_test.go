@@ -91,8 +91,8 @@ func TestLine(t *testing.T) {
 	}{
 		"with a tag":      {runs.Line{File: "/home/anna/model.py", Line: 88, Tag: "kv_cache"}, "model.py:88 kv_cache"},
 		"with a function": {runs.Line{File: "model.py", Line: 7, Function: "main"}, "model.py:7 main"},
-		"only a tag":      {runs.Line{Tag: "kv_cache"}, "allocations of kv_cache without a call site"},
-		"nothing":         {runs.Line{}, "allocations without a call site"},
+		"only a tag":      {runs.Line{Tag: "kv_cache"}, `blocks tagged "kv_cache", no line recorded`},
+		"nothing":         {runs.Line{}, "blocks, no line recorded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Line(&c.line); got != c.want {

@@ -102,7 +102,7 @@ func (m *Map) label(s [4]uint64) string {
 	}
 	text := name + ": " + words.Bytes(s[1]) + fmt.Sprintf(" at %#x", s[0])
 	if s[3] > 0 {
-		text += ", made " + words.Duration(time.Duration(s[3])*time.Millisecond) + " before"
+		text += ", allocated " + words.Duration(time.Duration(s[3])*time.Millisecond) + " before"
 	}
 	return strings.TrimSpace(text)
 }

@@ -48,7 +48,7 @@ func (p *printer) who(s *model.Snapshot) {
 			p.Line("", cells.Text)
 			first = false
 		}
-		p.Line(words.Truncate(" ask about "+strconv.Itoa(x.PID)+": "+who, p.LayoutWidth()), cells.Text)
+		p.Line(words.Truncate(" "+strconv.Itoa(x.PID)+" belongs to "+who, p.LayoutWidth()), cells.Text)
 	}
 }
 
@@ -319,8 +319,10 @@ func (p *printer) notices(s *model.Snapshot, noMemory bool) {
 	if len(troubles) > maxTroubles+1 {
 		more = len(troubles) - maxTroubles
 	}
-	for i, text := range words.TroubleLines(troubles[:len(troubles)-more], max(p.Width-1, 0)) {
-		p.Line(" "+text, cells.OfNote(troubles[i].Level))
+	for i, list := range words.TroubleLines(troubles[:len(troubles)-more], max(p.Width-1, 0)) {
+		for _, text := range list {
+			p.Line(" "+text, cells.OfNote(troubles[i].Level))
+		}
 	}
 	if more > 0 {
 		rest := words.TroubleSummary(troubles[len(troubles)-more:])

@@ -109,7 +109,7 @@ func (p *printer) legend(t *model.Topology) {
 		}
 	}
 	if links {
-		p.Sentence("E#    # Ethernet links between chips of the two; over PCIe they are as far apart as their NUMA nodes and buses say (--json)", cells.Text)
+		p.Sentence("E#    # Ethernet links between chips of the two; PCIe distance: see --json", cells.Text)
 	}
 	for _, l := range []struct {
 		word model.Distance

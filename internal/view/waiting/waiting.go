@@ -59,7 +59,7 @@ func (x *writer) line(name, text string) {
 }
 
 func (x *writer) title() string {
-	state := "not stuck, as far as ttmon sees"
+	state := "no sign of being stuck"
 	switch x.w.Verdict {
 	case assess.WaitStuck:
 		state = words.Kind(model.ConditionStuck)
@@ -143,7 +143,7 @@ func (x *writer) host() {
 	case h.WaitingSince.IsZero() && h.LastFinish.IsZero():
 		x.line("waits", "not for its chips")
 	case h.WaitingSince.IsZero():
-		x.line("waits", "not for its chips; it last had waited for all of its work "+x.ago(h.LastFinish))
+		x.line("waits", "not for its chips; last finish returned "+x.ago(h.LastFinish))
 	default:
 		in := "in a finish, for all that was enqueued"
 		if h.WaitingFor == model.WaitsForEvent {
@@ -320,11 +320,11 @@ func (x *writer) resting() string {
 	case x.w.Chips == 0:
 		return ""
 	case x.w.Resting == 0:
-		return "; whether its chips rest is not known"
+		return "; whether its chips are idle is not known"
 	case x.w.Resting < x.w.Chips:
-		return fmt.Sprintf(" and %d of its %d chips are at rest (of the others it is not known)", x.w.Resting, x.w.Chips)
+		return fmt.Sprintf(" and %d of its %d chips are idle (of the others it is not known)", x.w.Resting, x.w.Chips)
 	}
-	return " and its chips rest"
+	return " and its chips are idle"
 }
 
 // noWork is why a process that is watched has no figure.

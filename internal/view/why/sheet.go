@@ -102,7 +102,7 @@ func request(r *failure.Record, o Options) []sheet.Pair {
 	if !o.Brief {
 		list = append(list, sheet.Pair{Name: "where", Value: sheet.Text(story.Where(r))})
 	}
-	list = append(list, sheet.Pair{Name: "asked for", Value: sheet.Text(story.Requested(r))})
+	list = append(list, sheet.Pair{Name: "requested", Value: sheet.Text(story.Requested(r))})
 	if line, function := story.Requester(r); line != "" {
 		by := strings.TrimSpace(line + " " + function)
 		if around := around(r); around != "" {
@@ -189,10 +189,10 @@ func fixTitle(r *failure.Record) string {
 	case failure.Clash:
 		return "They would not have overlapped"
 	case failure.Trace:
-		return "All traces would have fitted"
+		return "What would have made all traces fit"
 	case failure.NoRoom:
 	}
-	return "It would have fitted"
+	return "What would have made it fit"
 }
 
 // notes say what is not known, and what others held.
@@ -235,7 +235,7 @@ func piece(r *failure.Record) *sheet.Piece {
 	if r.Kind == failure.Trace {
 		return &sheet.Piece{At: largest.Addr, Size: r.Region.Bank, Label: "the trace that was refused"}
 	}
-	return &sheet.Piece{At: largest.Addr, Size: r.Need(), Label: words.Bytes(r.Need()) + " were asked for"}
+	return &sheet.Piece{At: largest.Addr, Size: r.Need(), Label: "requested: " + words.Bytes(r.Need())}
 }
 
 // position is where in its file a frame is: its line, or an offset where it has

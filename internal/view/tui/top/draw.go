@@ -74,27 +74,37 @@ func (s *State) drawMain(area cells.Area) {
 type line struct {
 	text  string
 	style cells.Style
+	// narrow is the text for fewer cells, where that is not its beginning.
+	narrow func(width int) string
+}
+
+// within is a line for a width.
+func (l *line) within(width int) string {
+	if l.narrow != nil && words.Width(l.text) > width {
+		return l.narrow(width)
+	}
+	return words.Truncate(l.text, width)
 }
 
 // notices lists what there is to say, worst first: the source, then the devices.
 func (s *State) notices() []line {
 	var out []line
 	if s.lost != nil {
-		out = append(out, line{s.outage(), cells.Bad})
+		out = append(out, line{text: s.outage(), style: cells.Bad})
 	}
 	if s.shown == nil {
 		return out
 	}
 	if s.back != nil && s.shown.Time.Sub(s.back.until) < backFor {
-		out = append(out, line{fmt.Sprintf("the source is back after %s without updates", words.Span(s.back.until.Sub(s.back.since))), cells.Good})
+		out = append(out, line{text: fmt.Sprintf("the source is back after %s without updates", words.Span(s.back.until.Sub(s.back.since))), style: cells.Good})
 	}
 	if !s.alone.IsZero() {
-		out = append(out, line{"ttmond has not answered since " + s.alone.Local().Format("15:04:05") +
-			": the host is read directly, and memory of other users may be hidden", cells.Warn})
+		out = append(out, line{text: "ttmond has not answered since " + s.alone.Local().Format("15:04:05") +
+			": the host is read directly, and memory of other users may be hidden", style: cells.Warn})
 	}
 	troubles := slices.DeleteFunc(words.Troubles(s.shown), func(t words.Trouble) bool { return !s.chosen(t.Devices) })
-	for i, text := range words.TroubleLines(troubles, max(s.w-2, 1)) {
-		out = append(out, line{text, cells.OfNote(troubles[i].Level)})
+	for i, text := range words.TroubleRows(troubles, max(s.w-2, 1)) {
+		out = append(out, line{text: text, style: cells.OfNote(troubles[i].Level), narrow: func(width int) string { return words.TroubleRows(troubles, width)[i] }})
 	}
 	for _, n := range words.Notes(s.shown) {
 		switch n.Code {
@@ -102,7 +112,7 @@ func (s *State) notices() []line {
 			string(model.HeartbeatUnseen): // the next sample sees it
 			continue
 		}
-		out = append(out, line{n.String(), cells.OfNote(n.Level)})
+		out = append(out, line{text: n.String(), style: cells.OfNote(n.Level)})
 	}
 	return out
 }
@@ -130,13 +140,13 @@ func (s *State) outage() string {
 func (s *State) drawNotices(area cells.Area, notes []line) {
 	for y := range area.H {
 		if y == area.H-1 && len(notes) > area.H {
-			more := fmt.Sprintf("  … %d more: e", len(notes)-area.H+1)
+			more := fmt.Sprintf("  … %d more (press e)", len(notes)-area.H+1)
 			x := area.W - words.Width(more)
-			area.Put(1, y, words.Truncate(notes[y].text, x-1), notes[y].style)
+			area.Put(1, y, notes[y].within(x-2), notes[y].style)
 			area.PutRight(area.W, y, more, cells.Faint)
 			break
 		}
-		area.Put(1, y, words.Truncate(notes[y].text, area.W-1), notes[y].style)
+		area.Put(1, y, notes[y].within(area.W-1), notes[y].style)
 	}
 	s.hits.Add(area, func(m tui.Mouse) []tui.Effect {
 		if m.Action == tui.Press {

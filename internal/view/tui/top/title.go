@@ -82,7 +82,9 @@ func width(list []badge) int {
 // badges are what must be seen on every page.
 func (s *State) badges() []badge {
 	var out []badge
-	add := func(rank int, style cells.Style, text string) { out = append(out, badge{line{text, style}, rank}) }
+	add := func(rank int, style cells.Style, text string) {
+		out = append(out, badge{line{text: text, style: style}, rank})
+	}
 	if s.cfg.Top.Host && s.shown != nil {
 		for _, text := range machine(&s.shown.Host) {
 			add(rankMachine, cells.Faint, text)
@@ -137,10 +139,12 @@ func machine(h *model.Host) (list []string) {
 // DRAM, power.
 func (s *State) summary() []badge {
 	if s.shown == nil {
-		return []badge{{line{"ttmon top", cells.Strong}, rankHost}}
+		return []badge{{line{text: "ttmon top", style: cells.Strong}, rankHost}}
 	}
-	out := []badge{{line{words.Escape(s.shown.Host.Name), cells.Strong}, rankHost}}
-	add := func(rank int, style cells.Style, text string) { out = append(out, badge{line{text, style}, rank}) }
+	out := []badge{{line{text: words.Escape(s.shown.Host.Name), style: cells.Strong}, rankHost}}
+	add := func(rank int, style cells.Style, text string) {
+		out = append(out, badge{line{text: text, style: style}, rank})
+	}
 	t := words.TotalsOf(s.shown)
 	devices := count(t.Devices, "device", "devices")
 	if t.Chips > t.Devices {
