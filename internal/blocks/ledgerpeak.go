@@ -48,8 +48,8 @@ func LedgerPools(l *ledgerfile.Ledger, deviceOf func(chip uint64) int) []LedgerP
 	bound := ledgerBound(l)
 	for i := range l.Lists {
 		list := &l.Lists[i]
-		pool, ok := PoolOf(list.Pool)
-		if list.State == ledgerfile.Unused || !ok || pool == model.L1 && l.Flags&ledgerfile.PerCore != 0 {
+		pool, ok := Summed(l, list)
+		if list.State == ledgerfile.Unused || !ok {
 			continue
 		}
 		ids := ChipsOf(l, list)
@@ -85,6 +85,14 @@ func LedgerPools(l *ledgerfile.Ledger, deviceOf func(chip uint64) int) []LedgerP
 		out = append(out, LedgerPool{at, lists[at], peak})
 	}
 	return out
+}
+
+// Summed is the pool of a list that can be added to others; ok is false for one that
+// the model does not account for, and for L1 that was given out core by core, of which
+// several lists have the same blocks.
+func Summed(l *ledgerfile.Ledger, x *ledgerfile.List) (pool model.Pool, ok bool) {
+	pool, ok = PoolOf(x.Pool)
+	return pool, ok && (pool != model.L1 || l.Flags&ledgerfile.PerCore == 0)
 }
 
 // Compare orders places by device, chip and pool.

@@ -96,7 +96,7 @@ func (b *Builder) Now(at time.Time) map[uint64]map[model.Pool]uint64 {
 		}
 		for i := range e.ledger.Lists {
 			l := &e.ledger.Lists[i]
-			pool, ok := blocks.PoolOf(l.Pool)
+			pool, ok := blocks.Summed(e.ledger, l)
 			if l.State != ledgerfile.Open || !ok {
 				continue
 			}

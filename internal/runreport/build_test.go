@@ -41,6 +41,20 @@ func TestBoundOfPeak(t *testing.T) {
 	}
 }
 
+// What is held now of L1 that was given out core by core is in no sum: several of its
+// lists have the same blocks.
+func TestNowPerCore(t *testing.T) {
+	list := func(pool ledgerfile.Pool) ledgerfile.List {
+		return ledgerfile.List{State: ledgerfile.Open, Pool: pool, Banks: 8, Chips: []int{0}, Live: ledgerfile.Sum{Bytes: 4, Blocks: 1}}
+	}
+	l := &ledgerfile.Ledger{PID: 7, Flags: ledgerfile.PerCore, Chips: []ledgerfile.Chip{{ID: 99}}, Lists: []ledgerfile.List{{}, list(ledgerfile.DRAM), list(ledgerfile.L1), list(ledgerfile.L1)}}
+	b := NewBuilder(time.Unix(1000, 0))
+	b.Add("a", l, true)
+	if diff := cmp.Diff(map[uint64]map[model.Pool]uint64{99: {model.DRAM: 32}}, b.Now(time.Unix(1001, 0))); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // Processes of a run that held memory of a chip at once may have held the sum of it,
 // and those that came one after the other did not. The same holds for all chips.
 func TestPeaksOfSeveral(t *testing.T) {
