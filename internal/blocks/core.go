@@ -346,6 +346,13 @@ func placesOf(l *List) string {
 // list; nil are all cores.
 func (l *CoreL1) Common(m *CoreMesh, cores []int) *List { return l.merged(l.InTheWay(m, cores)...) }
 
+// Alone is what one core of a chip holds, as a list of one bank.
+func (l *CoreL1) Alone(c *CoreChip, core int) *List {
+	out := l.merged(c.Cores[core], c.Copies)
+	out.Banks = 1
+	return out
+}
+
 // merged is the union of lists as one: of what several have, the first one's block stays.
 func (l *CoreL1) merged(lists ...*List) *List {
 	out := NewList(l.Geometry, FromStart)

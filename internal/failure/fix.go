@@ -38,6 +38,10 @@ const (
 
 // findFixes fills in what would have made the request fit.
 func (r *Record) findFixes() {
+	if slices.Contains(r.Doubts, PerCore) {
+		r.dramFix()
+		return
+	}
 	if r.Verdict.Space != nil && r.Verdict.Cause != TooLarge && r.Verdict.Cause != Reserved {
 		r.freeFixes()
 		r.moveFix()

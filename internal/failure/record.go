@@ -169,6 +169,10 @@ const (
 	// SeveralDevices: circular buffers or traces were checked against one of several
 	// devices; which one is not known.
 	SeveralDevices DoubtKind = "several_devices"
+	// PerCore: L1 is given out core by core (HYBRID). The state is that of the core which
+	// had no room, or what all cores have at one address; the request may have been for
+	// some of these only, and what would have made it fit is not told.
+	PerCore DoubtKind = "per_core"
 )
 
 // Need is what a bank would have had to give.

@@ -136,4 +136,3 @@ func grown(t *testing.T, before, after *blocks.CoreL1, cores []int, need uint64)
 		}
 	}
 }
-

@@ -461,6 +461,8 @@ func Doubt(d failure.DoubtKind) string {
 		return "which chip it is about is not known"
 	case failure.SeveralDevices:
 		return "the program has several devices: which of them was checked is not known"
+	case failure.PerCore:
+		return "L1 is given out core by core (HYBRID): what is free is that of the core that had no room, or of all cores at one address"
 	}
 	return ""
 }

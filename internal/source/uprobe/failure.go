@@ -95,7 +95,8 @@ const maxAsked = 16
 // fail. To see that takes longer the more blocks there are, so that of those who
 // fail again and again, or ask again and again, it is seen only now and then.
 func (b *accounts) onlyAsks(p *process, l *list, e *event, need uint64) bool {
-	if len(l.allocator.Pool(l.Pool)) != 1 {
+	perCore := l.Pool == model.L1 && l.allocator.PerCore()
+	if !perCore && len(l.allocator.Pool(l.Pool)) != 1 {
 		return false
 	}
 	now := time.Now()
@@ -103,7 +104,11 @@ func (b *accounts) onlyAsks(p *process, l *list, e *event, need uint64) bool {
 	if (r != nil || p.asked >= maxAsked) && !b.failures.mayCopy(now) {
 		return r == nil
 	}
-	space, known := l.Space()
+	state := l.List
+	if perCore {
+		state = p.perCoreState(l)
+	}
+	space, known := state.Space()
 	b.failures.credit -= time.Since(now)
 	if known && need <= space.Largest {
 		p.asked++
@@ -309,16 +314,42 @@ func (b *accounts) copyState(r *failure.Record, p *process, l *list) {
 	for _, c := range l.allocator.Chips {
 		r.Chips = append(r.Chips, failure.Chip{ID: c})
 	}
-	r.State = l.List.Clone()
+	if l.Pool == model.L1 && l.allocator.PerCore() {
+		r.State, r.Doubts = p.perCoreState(l), append(r.Doubts, failure.PerCore)
+	} else {
+		r.State = l.List.Clone()
+	}
 	if p.Lost > 0 {
 		r.State.Contradictions++ // what was lost may be in it
 	}
 	for _, other := range l.allocator.Lists {
-		if other != l.List && len(r.Siblings) < maxFailureSibling {
+		if other != l.List && (other.Pool != l.Pool || !l.allocator.PerCore()) && len(r.Siblings) < maxFailureSibling {
 			r.AddSibling(other)
 		}
 	}
 	b.failures.credit -= time.Since(began)
+}
+
+// perCoreState is what a request had to avoid that found no room in a list of L1 which
+// is one of several (HYBRID): what the core of the list has, or all cores together. Where
+// that is not known it is a list of which nothing is known.
+func (p *process) perCoreState(l *list) *blocks.List {
+	known, ok := p.PerCore()
+	if !ok {
+		return blocks.NewList(l.Geometry, blocks.Late)
+	}
+	for _, m := range known.Meshes {
+		if m.Allocator == l.allocator.Allocator {
+			return known.Common(m, nil)
+		}
+	}
+	core := int(l.Nth) - 2
+	for _, c := range known.Chips {
+		if slices.Equal(l.allocator.Chips, []uint64{c.ID}) && core >= 0 {
+			return known.Alone(c, core)
+		}
+	}
+	return blocks.NewList(l.Geometry, blocks.Late)
 }
 
 // Failures returns the requests that failed since the last call, and forgets them.

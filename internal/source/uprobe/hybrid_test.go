@@ -7,6 +7,7 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -41,6 +42,39 @@ func TestHybrid(t *testing.T) {
 		}
 		if hole := l1.Capacity.V/110 - 2*2048; l1.CoreMost.V != hole || l1.CoreLeast.V != hole-4096 || l1.LargestFree.V != 110*(hole-4096) {
 			t.Errorf("holes: %+v, want %d", l1, hole)
+		}
+	})
+	t.Run("no room", func(t *testing.T) {
+		s := watch(t, Options{})
+		j := start(t, s, hybrid)
+		do(t, j, ttnn.Step{"do": "open", "device": 0})
+		do(t, j, ttnn.Step{"do": "shard", "name": "a", "bytes": 1 << 20, "how": "per_core", "cores": [][2]int{{1, 2}, {3, 4}}})
+		for _, c := range []struct {
+			name  string
+			ask   ttnn.Step
+			banks uint64
+		}{
+			{"a core", ttnn.Step{"how": "per_core", "bytes": 1 << 19, "cores": [][2]int{{0, 0}, {1, 2}}}, 1},
+			{"all cores", ttnn.Step{"how": "lockstep", "bytes": 1 << 19, "cores": [][2]int{{0, 0}}}, 110},
+			{"a range", ttnn.Step{"how": "range", "bytes": 3 << 18, "cores": [][2]int{{0, 0}, {1, 2}}}, 110},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				c.ask["do"], c.ask["name"] = "shard", c.name
+				if r := do(t, j, c.ask); r.Fits {
+					t.Fatal("it fits")
+				}
+				s.Sync()
+				list := s.Failures()
+				if len(list) != 1 {
+					t.Fatalf("%d records", len(list))
+				}
+				r := list[0]
+				r.Judge()
+				hole := r.State.Capacity - 1<<20 // all that is left where the first buffer lies
+				if v := r.Verdict; v.Cause != failure.Full || v.Space == nil || v.Space.Largest != hole || r.State.Banks != c.banks || !slices.Contains(r.Doubts, failure.PerCore) {
+					t.Errorf("%+v %+v of %d banks, want a hole of %d; %v", v, v.Space, r.State.Banks, hole, r.Doubts)
+				}
+			})
 		}
 	})
 	t.Run("random requests", func(t *testing.T) {
