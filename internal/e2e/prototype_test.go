@@ -71,6 +71,19 @@ func (u *prototype) snapshot() *model.Snapshot {
 	return s
 }
 
+// devicesHold compares what tt_smi shows of each device with what is held there; no other
+// pool and device has anything.
+func (u *prototype) devicesHold(when string, held map[int]map[model.Pool]uint64) {
+	u.Helper()
+	for i, d := range u.snapshot().Devices {
+		for _, pool := range []model.Pool{model.DRAM, model.L1, model.L1Small, model.Trace} {
+			if got := d.Memory.Pools[pool].Used; !got.Exactly(held[i][pool]) {
+				u.Errorf("%s: %v of device %d: %+v, %d are held", when, pool, i, got, held[i][pool])
+			}
+		}
+	}
+}
+
 // watched lets a command that never ends print until its output matches.
 func (u *prototype) watched(line, pattern string) {
 	u.Helper()
@@ -209,6 +222,19 @@ func TestPrototypeUsersDay(t *testing.T) {
 			}
 		})
 	}
+	u.devicesHold("with three programs", map[int]map[model.Pool]uint64{
+		0: {model.DRAM: 3*gib + j.Held["dram"], model.L1: 20*mib + j.Held["l1"]}, 1: {model.DRAM: gib},
+	})
+	for pool, n := range map[model.Pool]uint64{model.CB: 2 * mib, model.Kernel: mib} {
+		t.Run(pool.String(), func(t *testing.T) {
+			if got, _, known := u.snapshot().Devices[0].Memory.Pools[pool].Used.Best(); !known || got < n {
+				t.Errorf("%d of device 0, %d are held", got, n)
+			}
+		})
+	}
+	u.do(b, "free 0 1048576", "ok")
+	u.do(b, "query 0", fmt.Sprint("4 0 ", 3*gib, " ", 20*mib))
+	u.do(b, fmt.Sprint("alloc 0 2097152 ", gib, " 0"), "ok")
 	u.watched("allocation_monitor_client -a -r 500", `dram=3\.\d/31\.9GiB`)
 	u.watched("allocation_monitor_client -d 1 -r 500", `device=1 dram=~?1\.0/31\.9GiB`)
 	u.watched("tt_smi -w -r 500", `(?s)3\.\d/31\.9 GiB.*3\.\d/31\.9 GiB`) // more than once
@@ -226,6 +252,19 @@ func TestPrototypeUsersDay(t *testing.T) {
 		if p.PID == a.cmd.Process.Pid {
 			t.Errorf("listed after its death: %+v", p)
 		}
+	}
+	u.devicesHold("after a program was killed", map[int]map[model.Pool]uint64{0: {model.DRAM: j.Held["dram"], model.L1: j.Held["l1"]}, 1: {model.DRAM: gib}})
+	if err := j.End(); err != nil {
+		t.Fatal(err)
+	}
+	_ = b.cmd.Process.Kill()
+	_ = b.cmd.Wait()
+	u.devicesHold("in the evening", nil)
+	if s := u.snapshot(); len(s.Processes) != 0 {
+		t.Errorf("listed after all have ended: %+v", s.Processes)
+	}
+	if r := u.run("tt_smi -c"); r.code != 0 || !strings.Contains(r.out, "nothing stale") {
+		t.Errorf("tt_smi -c: exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 	log := ""
 	for limit := time.Now().Add(time.Minute); time.Now().Before(limit) && !strings.Contains(log, "still allocated"); time.Sleep(20 * time.Millisecond) {
@@ -254,7 +293,7 @@ func TestMemoryMonitorTest(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(u.names, "memory_monitor_test"), "-t", "-r", "200")
-	cmd.Env = environment(t)
+	cmd.Env = append(environment(t), "TTMON_SOCKET="+u.daemon.api) // it watches the other boards, which are not to be shown
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	out, err := cmd.StdoutPipe()
 	if err != nil {
