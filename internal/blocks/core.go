@@ -31,14 +31,17 @@ type CoreChip struct {
 	ID     uint64
 	Copies *List   // of the buffers of its meshes; nil: there are none
 	Cores  []*List // by core; nil: it has no buffer of its own
-	// Taken is what all cores have in common: the buffers of the chip's meshes.
-	Taken Cover
+	taken  Cover   // by the buffers of the chip's meshes, on all cores
+	each   uint64  // bytes of it
+	// holes are those that the copies leave, the largest first: what single cores can use.
+	holes []Range
 }
 
 // CoreMesh is an allocator whose buffers lie at one address on all cores of its chips.
 type CoreMesh struct {
 	Allocator *Allocator
 	Lockstep  *List // nil: it has no buffer
+	hole      uint64
 }
 
 // PerCore is the L1 of a process with the HYBRID allocator; known is false for any
@@ -62,13 +65,18 @@ func (p *Process) PerCore() (l *CoreL1, known bool) {
 		}
 	}
 	for _, c := range l.Chips {
-		all := []*List{c.Copies}
+		c.taken = Cover(nil).With(c.Copies)
+		c.holes = c.taken.holes(l.Base, l.Base+l.Capacity)
+		slices.SortStableFunc(c.holes, func(a, b Range) int { return cmp.Compare(b.Size, a.Size) })
 		for _, m := range l.Meshes {
 			if slices.Contains(m.Allocator.Chips, c.ID) {
-				all = append(all, m.Lockstep)
+				c.taken = c.taken.With(m.Lockstep)
 			}
 		}
-		c.Taken = Cover(nil).With(all...)
+		c.each = c.taken.Bytes()
+	}
+	for _, m := range l.Meshes {
+		m.hole = l.Lockstep(m, nil)
 	}
 	return l, true
 }
@@ -138,24 +146,41 @@ func (l *CoreL1) Chip(id uint64) *CoreChip {
 
 // Used is what the buffers on a chip take of all its cores.
 func (l *CoreL1) Used(c *CoreChip) (bytes uint64) {
-	for _, own := range c.Cores {
-		bytes += l.OnCore(c, own).Bytes()
+	for k := range c.Cores {
+		bytes += l.OnCore(c, k)
 	}
 	return bytes
 }
 
-// OnCore is what is taken of a core of a chip, which has buffers of its own.
-func (l *CoreL1) OnCore(c *CoreChip, own *List) Cover {
-	if own == nil || own.sum.Blocks == 0 {
-		return c.Taken
+// OnCore is what is taken of a core of a chip.
+func (l *CoreL1) OnCore(c *CoreChip, core int) uint64 {
+	n := c.each
+	if own := c.Cores[core]; own != nil {
+		for b := range own.All() {
+			n += c.taken.rest(b)
+		}
 	}
-	return c.Taken.With(own)
+	return n
 }
 
 // CoreHole is the largest hole of a core of a chip: how long a buffer of this core alone
 // can be. It lies nowhere where a buffer of a mesh is, whatever cores that one has.
-func (l *CoreL1) CoreHole(c *CoreChip, core int) uint64 {
-	return l.hole(c.Copies, c.Cores[core])
+func (l *CoreL1) CoreHole(c *CoreChip, core int) (longest uint64) {
+	own := c.Cores[core]
+	for _, h := range c.holes {
+		if h.Size <= longest {
+			break
+		}
+		from, to := h.Addr, h.Addr+h.Size
+		if own != nil {
+			for b := range own.All() {
+				longest = max(longest, min(max(b.Addr, from), to)-from)
+				from = min(max(from, b.End()), to)
+			}
+		}
+		longest = max(longest, to-from)
+	}
+	return longest
 }
 
 // coreHoles is that of the core that has least room, and of the one that has most.
@@ -203,11 +228,14 @@ type Holes struct{ Lockstep, CoreLeast, CoreMost uint64 }
 // Holes tells those of a chip.
 func (l *CoreL1) Holes(c *CoreChip) (h Holes) {
 	h.CoreLeast, h.CoreMost = l.coreHoles(c)
-	h.Lockstep = l.hole(append(slices.Clone(c.Cores), c.Copies)...)
+	found := false
 	for _, m := range l.Meshes {
-		if slices.Contains(m.Allocator.Chips, c.ID) {
-			h.Lockstep = min(h.Lockstep, l.Lockstep(m, nil))
+		if slices.Contains(m.Allocator.Chips, c.ID) && (!found || m.hole < h.Lockstep) {
+			h.Lockstep, found = m.hole, true
 		}
+	}
+	if !found { // the chips of a mesh are known from its first buffer
+		h.Lockstep = l.hole(append(slices.Clone(c.Cores), c.Copies)...)
 	}
 	return h
 }
@@ -246,13 +274,39 @@ func (c Cover) Bytes() (n uint64) {
 	return n
 }
 
-// Gap is the longest stretch between two addresses that it leaves free.
-func (c Cover) Gap(from, to uint64) (longest uint64) {
+// rest is how much of a block it does not have.
+func (c Cover) rest(b Block) uint64 {
+	n := b.Size
+	i, _ := slices.BinarySearchFunc(c, b.Addr, func(r Range, at uint64) int { return cmp.Compare(r.Addr+r.Size, at+1) })
+	for _, r := range c[i:] {
+		if r.Addr >= b.End() {
+			break
+		}
+		n -= min(r.Addr+r.Size, b.End()) - max(r.Addr, b.Addr)
+	}
+	return n
+}
+
+// holes are the stretches between two addresses that it leaves free.
+func (c Cover) holes(from, to uint64) (list []Range) {
 	for _, r := range c {
-		longest = max(longest, min(r.Addr, to)-min(from, r.Addr, to))
+		if r.Addr > from {
+			list = append(list, Range{from, r.Addr - from})
+		}
 		from = max(from, r.Addr+r.Size)
 	}
-	return max(longest, to-min(from, to))
+	if to > from {
+		list = append(list, Range{from, to - from})
+	}
+	return list
+}
+
+// Gap is the longest of them.
+func (c Cover) Gap(from, to uint64) (longest uint64) {
+	for _, h := range c.holes(from, to) {
+		longest = max(longest, h.Size)
+	}
+	return longest
 }
 
 // CoreBanks says which bank, and so which list, each core of a grid of so many cores

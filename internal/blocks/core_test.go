@@ -131,3 +131,51 @@ func TestCoreBanks(t *testing.T) {
 		t.Error("56 cores of a Wormhole have one shape")
 	}
 }
+
+// BenchmarkPerCoreL1 is what a snapshot costs of a process with 32 chips of 72 cores: a
+// thousand buffers on all cores, and ten on each core of each chip. The floor is one walk
+// over the blocks.
+func BenchmarkPerCoreL1(b *testing.B) {
+	const chips, cores, shared, own = 32, 72, 1000, 10
+	p := &Process{PID: 5}
+	mesh := &Allocator{ID: chips}
+	lists := func() (list []*List) {
+		for n := range uint32(cores + 1) {
+			list = append(list, NewList(Geometry{Pool: model.L1, Banks: cores, Base: 1 << 17, Capacity: 1 << 20, Align: 32, Nth: n + 1}, FromStart))
+		}
+		return list
+	}
+	mesh.Lists = lists()
+	for id := range uint64(chips) {
+		a := &Allocator{ID: id, Chips: []uint64{id + 1}, Lists: lists()}
+		p.Allocators, mesh.Chips = append(p.Allocators, a), append(mesh.Chips, id+1)
+		for k, l := range a.Lists {
+			n := uint64(own)
+			if k == 0 {
+				n = shared
+			}
+			for i := range n {
+				l.Alloc(Block{Addr: 1<<17 + i*512 + uint64(k)*32, Size: 32})
+			}
+		}
+	}
+	for i := range uint64(shared) {
+		mesh.Lists[0].Alloc(Block{Addr: 1<<17 + i*512, Size: 32})
+	}
+	p.Allocators = append(p.Allocators, mesh)
+	b.Run("held", func(b *testing.B) {
+		for b.Loop() {
+			p.Held()
+		}
+	})
+	b.Run("floor", func(b *testing.B) {
+		for b.Loop() {
+			for _, a := range p.Allocators {
+				for _, l := range a.Lists {
+					for range l.All() {
+					}
+				}
+			}
+		}
+	})
+}

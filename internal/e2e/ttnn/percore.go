@@ -125,7 +125,7 @@ func grown(t *testing.T, before, after *blocks.CoreL1, cores []int, need uint64)
 	t.Helper()
 	for i, c := range after.Chips {
 		for k := range c.Cores {
-			was, is := before.OnCore(before.Chips[i], before.Chips[i].Cores[k]).Bytes(), after.OnCore(c, c.Cores[k]).Bytes()
+			was, is := before.OnCore(before.Chips[i], k), after.OnCore(c, k)
 			want := was
 			if slices.Contains(cores, k) {
 				want += need
