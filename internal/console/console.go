@@ -56,7 +56,7 @@ func (c *Console) TextOptions(f *os.File) (text.Options, error) {
 	default:
 		return o, exit.Usage("--color=%s: one of auto, always, never", c.Color)
 	}
-	o.ASCII = c.ASCII || terminal && ASCIILocale(c.Getenv)
+	o.ASCII = c.UseASCII()
 	return o, nil
 }
 

@@ -72,7 +72,7 @@ var forms = [...]form{
 	Nanoseconds: {unit: "s", per: 1e9, decimals: 1, small: true},
 	Lasted:      {},
 	Date:        {},
-	Load:        {unit: "%", decimals: 1, small: true, joined: true},
+	Load:        {unit: "%", decimals: 1, small: true},
 }
 
 // formOf is the form of numbers in a unit of the table.

@@ -141,7 +141,7 @@ func onHost() []Process {
 	}
 	return []Process{
 		{
-			Name: "cpu", Title: "CPU", Kind: Gauge, Rate: true, Unit: "%", Decimals: 1, As: Load, Head: "CPU", Width: 5, Rank: 6,
+			Name: "cpu", Title: "CPU", Kind: Gauge, Rate: true, Unit: "%", Decimals: 1, As: Load, Head: "CPU", Width: 6, Rank: 6,
 			Help: "share of one core; needs a second sample", JSON: "cpu_percent",
 			Get: func(_ *model.Snapshot, p *model.Process) Value { return living(p, num(p.CPU)) },
 		},

@@ -79,7 +79,7 @@ func FigureOfColumn(b model.Bytes, total uint64) string {
 		return Missing(b.Status())
 	}
 	step := stepOf(float64(total))
-	return PadLeft(Mark(bound)+usedIn(n, step), 5) + "/" + PadLeft(digits(float64(total), step), 4) + " " + Pad(byteUnits[step], 3)
+	return PadLeft(Mark(bound)+usedIn(n, step)+"/"+digits(float64(total), step), 10) + " " + Pad(byteUnits[step], 3)
 }
 
 // BuffersOnly is said of a pool of which only what buffers asked for is known,

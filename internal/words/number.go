@@ -32,9 +32,9 @@ func Percent(ratio float64) string { return Whole(ratio*100) + " %" }
 // keeps a decimal: "0.4%".
 func CPU(percent float64) string {
 	if percent < 9.95 {
-		return Fixed(percent, 1) + "%"
+		return Fixed(percent, 1) + " %"
 	}
-	return Whole(percent) + "%"
+	return Whole(percent) + " %"
 }
 
 // DurationWidth is the most cells Duration takes for anything under 27 years.

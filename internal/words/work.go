@@ -49,11 +49,11 @@ func Share(ratio float64) string {
 func OperationShare(ratio float64, b model.Bound) string {
 	switch {
 	case ratio > 0 && ratio < 0.0005:
-		return "<0.1%"
+		return "<0.1 %"
 	case b == model.AtLeast:
 		ratio = math.Floor(ratio*1000) / 1000
 	}
-	return Mark(b) + Fixed(ratio*100, 1) + "%"
+	return Mark(b) + Fixed(ratio*100, 1) + " %"
 }
 
 // missingBusy is a word: "unknown", or why there is none where that is short.

@@ -97,7 +97,7 @@ func TestHang(t *testing.T) {
 func TestColour(t *testing.T) {
 	p := Printer{Options: Options{Color: true, ASCII: true}}
 	p.Lines(Line{S("≥1", cells.Bad), S("  ", cells.Text), S("x", cells.Series(1)), S("   ", cells.Text)})
-	if got := string(p.Buf); got != "\x1b[1;31m>1\x1b[0m  \x1b[33mx\x1b[0m\n" {
+	if got := string(p.Buf); got != "\x1b[1;31m>=1\x1b[0m  \x1b[33mx\x1b[0m\n" {
 		t.Errorf("%q", got)
 	}
 }

@@ -44,15 +44,23 @@ func (p *Printer) Write(s string, st cells.Style) {
 		}
 		p.used += w
 	}
-	if p.ASCII {
-		s = cells.ASCII(s)
-	}
 	code := sgr(st)
-	if !p.Color || code == "" {
-		p.Buf = append(p.Buf, s...)
-		return
+	if !p.Color {
+		code = ""
 	}
-	p.Buf = append(append(append(p.Buf, code...), s...), "\x1b[0m"...)
+	p.Buf = append(p.Buf, code...)
+	if p.ASCII {
+		end := len(p.Buf) + words.Width(s)
+		p.Buf = cells.AppendASCII(p.Buf, s)
+		if wider := len(p.Buf) - end; wider > 0 && p.Clip && p.Width > 0 && p.used >= p.Width { // nothing before it gave way
+			p.Buf = p.Buf[:end]
+		}
+	} else {
+		p.Buf = append(p.Buf, s...)
+	}
+	if code != "" {
+		p.Buf = append(p.Buf, "\x1b[0m"...)
+	}
 }
 
 // sgr is how a terminal is told a style; empty: as all text is.

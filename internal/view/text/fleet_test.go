@@ -41,7 +41,7 @@ func TestAppendFleet(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	if got := cells.ASCII(got); !strings.Contains(got, "  ill   #H ") || !strings.Contains(got, "  >12.1 kW  busy >4 %  DRAM >2.0/8.0 GiB") {
+	if got := cells.ASCII(got); !strings.Contains(got, "  ill   #H ") || !strings.Contains(got, ">=12.1 kW  busy >=4 %  DRAM >=2.0/8.0 GiB") {
 		t.Errorf("in ASCII:\n%s", got)
 	}
 	if strings.Index(got, "ill  ") > strings.Index(got, "hot  ") {

@@ -26,7 +26,7 @@ func TestAppendHistory(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	if got := cells.ASCII(string(AppendHistory(nil, h))); !strings.Contains(got, "_. #") || !strings.Contains(got, "last >2.0") {
+	if got := cells.ASCII(string(AppendHistory(nil, h))); !strings.Contains(got, "_. #") || !strings.Contains(got, "last >=2.0") {
 		t.Errorf("in ASCII:\n%s", got)
 	}
 	if got := string(AppendHistory(nil, History{Title: "x"})); !strings.Contains(got, "nothing is known") {

@@ -77,10 +77,10 @@ func TestOpsBounds(t *testing.T) {
 		cause             model.WorkCause
 		share, late, json string
 	}{
-		{model.Exact, "", "22.7%", "9.0%", "exact"},
-		{model.AtLeast, model.WorkLossy, "≥22.6%", "~9.0%", "at_least"},
-		{model.AtLeast, model.WorkUnreported, "~22.7%", "~9.0%", "unsure"},
-		{model.Unsure, model.WorkTooMuch, "~22.7%", "~9.0%", "unsure"},
+		{model.Exact, "", "22.7 %", "9.0 %", "exact"},
+		{model.AtLeast, model.WorkLossy, "≥22.6 %", "~9.0 %", "at_least"},
+		{model.AtLeast, model.WorkUnreported, "~22.7 %", "~9.0 %", "unsure"},
+		{model.Unsure, model.WorkTooMuch, "~22.7 %", "~9.0 %", "unsure"},
 	} {
 		t.Run(c.json+" "+string(c.cause), func(t *testing.T) {
 			s := working()

@@ -503,7 +503,7 @@ func TestBarAtHundredColumns(t *testing.T) {
 			o := utc
 			o.Width = 100
 			out := string(text.AppendTable(nil, s, o))
-			if strings.Contains(out, "66/ 183 MiB") != known {
+			if strings.Contains(out, "66/183 MiB") != known {
 				t.Fatalf("not the L1 that was meant:\n%s", out)
 			}
 			if !strings.Contains(out, "▓░░░░") || !strings.Contains(out, "Bus id") {

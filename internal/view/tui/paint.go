@@ -46,6 +46,9 @@ func (p *painter) paint(app App) bool {
 		p.now.Clear()
 	}
 	app.Draw(p.now)
+	if p.ascii {
+		p.now.WidenASCII()
+	}
 	if p.dirty {
 		p.then.Resize(0, 0)
 	}

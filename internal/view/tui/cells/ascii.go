@@ -1,6 +1,7 @@
 package cells
 
 import (
+	"bytes"
 	"math/bits"
 	"strings"
 
@@ -9,25 +10,86 @@ import (
 
 // ASCII replaces everything that is not ASCII, cell for cell, for terminals and files
 // that show nothing else.
-func ASCII(s string) string {
-	clean := true
-	for i := range len(s) {
-		clean = clean && s[i] < 0x80
-	}
-	if clean {
-		return s
-	}
-	var b strings.Builder
+func ASCII(s string) string { return string(AppendASCII(nil, s)) }
+
+// AppendASCII appends text as ASCII does. What takes several cells there takes them from
+// the padding before it, or from the word that an ellipsis cuts: columns stay in line.
+func AppendASCII(dst []byte, s string) []byte {
+	begun := len(dst)
+	cut := strings.HasSuffix(strings.TrimRight(s, " "), string(ellipsis))
 	for _, r := range s {
-		if sub := ASCIIRune(r); sub != unknown {
-			b.WriteString(sub)
-			continue
-		}
-		for range words.Width(string(r)) {
-			b.WriteString(unknown)
+		switch r {
+		case atLeast:
+			if bytes.HasSuffix(dst, []byte("  ")) {
+				dst = dst[:len(dst)-1]
+			}
+			dst = append(dst, asciiAtLeast...)
+		case ellipsis:
+			gives := givesWay(dst, begun)
+			if cut {
+				gives = min(len(asciiEllipsis)-1, len(dst)-begun)
+			}
+			dst = dst[:len(dst)-gives]
+			if gives < len(asciiEllipsis)-1 && (len(dst) == 0 || dst[len(dst)-1] == '\n') { // a text without room for more
+				dst = append(dst, asciiEllipsis[:gives+1]...)
+				continue
+			}
+			dst = append(dst, asciiEllipsis...)
+		default:
+			dst = append(dst, plainRune(r)...)
 		}
 	}
-	return b.String()
+	return dst
+}
+
+// givesWay is how many cells before an ellipsis it may take: padding, or the end of the
+// word that it cuts, of what was appended from begun on.
+func givesWay(dst []byte, begun int) int {
+	n := len(asciiEllipsis) - 1
+	if bytes.HasSuffix(dst, []byte("  ")) {
+		return n
+	}
+	word := dst[min(begun, len(dst)):]
+	return min(n, len(word)-1-bytes.LastIndexAny(word, " \n"))
+}
+
+func plainRune(r rune) string {
+	if sub := ASCIIRune(r); sub != unknown {
+		return sub
+	}
+	return strings.Repeat(unknown, words.Width(string(r)))
+}
+
+// What takes several cells in ASCII: a single one would read as something else.
+const (
+	atLeast       = '≥'
+	ellipsis      = '…'
+	asciiAtLeast  = ">="
+	asciiEllipsis = "..."
+)
+
+// WidenASCII gives what takes several cells in ASCII the blanks, or the end of the word,
+// that stand before it.
+func (g *Grid) WidenASCII() {
+	for y := range g.H {
+		row := g.cells[y*g.W : (y+1)*g.W]
+		for x := range row {
+			text := ""
+			switch row[x].Rune {
+			case atLeast:
+				text = asciiAtLeast
+			case ellipsis:
+				text = asciiEllipsis
+			}
+			if text == "" || x < len(text)-1 || text == asciiAtLeast && row[x-1].Rune != ' ' {
+				continue
+			}
+			for i, r := range text {
+				at := &row[x-len(text)+1+i]
+				at.Rune, at.Style = r, row[x].Style
+			}
+		}
+	}
 }
 
 // ASCIIRune is the closest plain character for one.
@@ -74,6 +136,6 @@ var plain = map[rune]string{
 	'█': "#", '▉': "#", '▊': "#", '▋': "#", '▌': "=", '▍': "=", '▎': "-", '▏': "-", '▓': "=", '▒': "+", '░': ".", '▇': "%", '▆': "*", '▅': "+", '▄': "=", '▃': "-", '▂': ".", '▁': "_",
 	'│': "|", '║': "|", '┃': "|", '─': "-", '━': "=", '═': "=", '╌': "-", '╱': "/", '┌': "+", '┐': "+", '└': "+", '┘': "+", '├': "+", '┤': "+", '┬': "+", '┴': "+", '┼': "+",
 	'┏': "+", '┳': "+", '┓': "+", '┡': "+", '╇': "+", '┩': "+",
-	'▲': "^", '▼': "v", '↑': "^", '↓': "v", '←': "<", '→': ">", '↔': "-", '▸': ">", '◂': "<", '…': "~", '–': "-", '−': "-", '°': " ", '≥': ">",
+	'▲': "^", '▼': "v", '↑': "^", '↓': "v", '←': "<", '→': ">", '↔': "-", '▸': ">", '◂': "<", '…': ".", '–': "-", '−': "-", '°': " ", '≥': ">",
 	'·': "-", '■': "#", '×': "x", '✗': "X", '▶': ">", '‖': "=", '●': "o", '▴': "^", 'µ': "u", '¦': ":",
 }
