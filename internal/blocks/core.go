@@ -418,6 +418,7 @@ func (l *CoreL1) merged(lists ...*List) *List {
 			out.allocRest(b)
 		}
 	}
+	out.Peak = Peak{} // the most that these cores ever held is not known
 	return out
 }
 

@@ -56,6 +56,11 @@ func TestPerCoreL1(t *testing.T) {
 	if got := slices.Collect(groups[2].List.All()); !slices.Equal(got, []Block{{Addr: 1600, Size: 100}, {Addr: 1700, Size: 150}, {Addr: 1900, Size: 100}}) {
 		t.Errorf("%+v", got)
 	}
+	for _, g := range groups {
+		if g.List.Peak != (Peak{}) {
+			t.Errorf("a peak that was not seen: %+v", g.List.Peak)
+		}
+	}
 	held := twoChips().Held()
 	if len(held) != 2 || !held[0].Bytes[model.L1].Exactly(1300) || len(held[0].Doubts) > 0 || held[0].Pools[model.L1].LargestFree.V != 4*600 || held[0].Pools[model.L1].Free.V != 2700 {
 		t.Errorf("%+v", held)
