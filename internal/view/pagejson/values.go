@@ -89,7 +89,7 @@ func FactsOfProcess(s *model.Snapshot, p *model.Process) *Facts {
 		section.Facts = append(section.Facts, Fact{Name: "state", Title: "State", Known: true, Text: string(p.State), Level: model.Warning.String()})
 	}
 	if who := words.Reach(p); who != "" {
-		section.Facts = append(section.Facts, Fact{Name: "reach", Title: "Belongs To", Known: true, Text: who})
+		section.Facts = append(section.Facts, Fact{Name: "reach", Title: "Started By", Known: true, Text: who})
 	}
 	return &Facts{Schema: "ttmon.facts/1", Sections: []Section{section}}
 }
