@@ -214,6 +214,9 @@ func (t *deviceTable) choose(boards bool) {
 	// Their widths are for values that are rare: 100 °C, 100/150 W, ~100 %.
 	t.field("temperature.asic", 6, 3, temperature).Tight = true
 	t.field("power.draw", 9, 2, (*metric.Shown).Of).Tight = true
+	if !t.o.Plain && t.o.LayoutWidth() >= wide && t.some(func(d *model.Device) bool { return busyness(d).Bar != nil }) {
+		t.add(lines.Column{Least: leastBarWidth(t.o), Rank: 99}, fill{device: busyness}) // that of DRAM takes what room is left
+	}
 	t.add(lines.Column{Head: metric.Named("busy").Head, Least: 6, Rank: 12, Right: true, Tight: true}, fill{func(d *model.Device) lines.Cell {
 		s := t.board.Value(metric.BusyField(d), d)
 		return valueCell(d, &s, (*metric.Shown).Text)
@@ -286,6 +289,19 @@ func chipNameCell(d *model.Device, k int) lines.Cell {
 		name = strconv.Itoa(k)
 	}
 	return lines.C(branch + words.Escape(name))
+}
+
+// busyness is the bar of how busy a device is, measured or estimated, if there is one to
+// draw.
+func busyness(d *model.Device) lines.Cell {
+	ratio, bound := d.Work.Busy, d.Work.Bound
+	if metric.BusyField(d).As == metric.Estimate {
+		ratio, bound = d.Activity.Ratio, model.Unsure
+	}
+	if !ratio.Known() {
+		return lines.Cell{}
+	}
+	return lines.Cell{Bar: &lines.Bar{Ratio: ratio.V, Bound: bound}}
 }
 
 // chipBusyCell is how busy one of a board's chips is. Where nothing is known of
