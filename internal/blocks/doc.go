@@ -11,7 +11,9 @@
 // A List stands for one free list of tt-metal, which is the same for every bank
 // of its pool: a buffer takes the same range of addresses in all of them, also
 // where it has no bytes. So addresses, sizes, capacity and holes are those of
-// one bank; what a pool holds is that times its banks.
+// one bank; what a pool holds is that times its banks. L1 that is given out core by
+// core (HYBRID) has a list for each core and one for all: CoreL1 says what they are
+// together.
 //
 // Nothing here is safe for concurrent use: each producer owns what it fills and
 // hands out clones.
