@@ -15,7 +15,6 @@ import (
 	"github.com/ttmon/ttmon/internal/history/changed"
 	"github.com/ttmon/ttmon/internal/history/plot"
 	"github.com/ttmon/ttmon/internal/host"
-	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/when"
@@ -94,15 +93,11 @@ func (h *historyCmd) run(args []string) error {
 	if snap, err = sel.From(snap); err != nil {
 		return err
 	}
-	var questions []plot.Question
-	for _, arg := range plot.Names(args) {
-		q, err := plot.ParseMetric(arg, metric.Window(time.Since(start), h.step, 0), snap, len(sel) > 0)
-		if err != nil {
-			return err
-		}
-		questions = append(questions, q)
-	}
 	p := &plot.Range{Client: c, Snapshot: snap, Start: start, End: end, Step: h.step}
+	questions, err := p.Questions(ctx, args, len(sel) > 0)
+	if err != nil {
+		return err
+	}
 	if h.json || h.csv {
 		return h.printPoints(ctx, p, questions)
 	}

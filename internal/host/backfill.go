@@ -39,20 +39,24 @@ func (h *Host) Backfill(first []string) *history.Store {
 	defer cancel()
 	c := client.New(path)
 	defer c.Close()
+	over := metric.Over{Age: backfillSpan, Step: backfillStep}
+	if apart, err := c.Apart(ctx); err == nil {
+		over.Apart = apart
+	}
 	end := time.Now().Truncate(backfillStep)
 	rows := make([]row, int(backfillSpan/backfillStep)+1)
 	start, found := end.Add(-backfillSpan), false
 	for _, g := range inOrder(gauge.New(), first) {
-		expr, per, ok := g.Query(metric.Window(backfillSpan, backfillStep, 0))
+		q, ok := g.Question(over)
 		if !ok {
 			continue
 		}
-		list, err := boundRange(ctx, c, g, expr, start, end)
+		list, err := boundRange(ctx, c, q, start, end)
 		if err != nil {
 			break // no history here, or no time for more
 		}
 		for _, s := range list {
-			found = fill(rows, start, g.Key(s.Labels["pci"]), per, s.Points) || found
+			found = fill(rows, start, g.Key(s.Labels["pci"]), q.Factor, s.Points) || found
 		}
 	}
 	if !found {
@@ -66,13 +70,13 @@ type row map[history.Key]remembered
 
 // boundRange asks for a gauge over time, with the bounds of its figures: figures
 // without their doubts are worse than none.
-func boundRange(ctx context.Context, c *client.Client, g *gauge.Gauge, expr string, start, end time.Time) ([]client.Series, error) {
-	list, err := c.Range(ctx, expr, start, end, backfillStep)
+func boundRange(ctx context.Context, c *client.Client, q metric.Question, start, end time.Time) ([]client.Series, error) {
+	list, err := c.Range(ctx, q.Expr, start, end, backfillStep)
 	if err != nil {
 		return nil, err
 	}
-	if expr, ok := g.QueryBound(); ok {
-		bounds, err := c.Range(ctx, expr, start, end, backfillStep)
+	if q.Bound != "" {
+		bounds, err := c.Range(ctx, q.Bound, start, end, backfillStep)
 		if err != nil {
 			return nil, err
 		}

@@ -43,15 +43,39 @@ func (f *Field[S]) Query(window string, selector ...string) (expr string, per fl
 	return expr, factor, true
 }
 
-// Window is over what time a rate is made for a question that begins so long ago: a few
-// samples, which are as far apart as they are taken in the last hour (0: every second),
-// and 15 seconds before.
-func Window(age, step, apart time.Duration) string {
+// Over is a time that a history is asked about: how long ago it begins, how far apart
+// points are wanted, and how far apart samples are (0: every second).
+type Over struct{ Age, Step, Apart time.Duration }
+
+// window is over what time a rate is made: a few samples, which in the last hour are as
+// far apart as they are taken, and 15 seconds before.
+func (o Over) window() string {
 	least := time.Minute
-	if age < time.Hour+time.Minute {
+	if o.Age < time.Hour+time.Minute {
 		least = 10 * time.Second
 	}
-	return strconv.Itoa(int(max(least, step, 4*apart).Seconds())) + "s"
+	return strconv.Itoa(int(max(least, o.Step, 4*o.Apart).Seconds())) + "s"
+}
+
+// Question is what a history is asked for a field over time, in PromQL.
+type Question struct {
+	Expr   string
+	Bound  string  // how its figures are to be read, as of QueryBound; empty: they are never doubtful
+	Factor float64 // the answer divided by it is the figure as snapshots have it
+	Divide float64 // the answer divided by it is the figure in the field's unit
+}
+
+// Question is the question about a field; ok is false for what has no series.
+func (f *Field[S]) Question(o Over, selector ...string) (q Question, ok bool) {
+	if q.Expr, q.Factor, ok = f.Query(o.window(), selector...); !ok {
+		return q, false
+	}
+	q.Bound, _ = f.QueryBound(selector...)
+	q.Divide = q.Factor
+	if f.Per != 0 {
+		q.Divide *= f.Per
+	}
+	return q, true
 }
 
 // QueryBound is the PromQL for how the field's figures are to be read: 0 exact,

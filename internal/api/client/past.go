@@ -82,6 +82,22 @@ func (c *Client) Past(ctx context.Context, at time.Time) (*model.Snapshot, error
 	return s, nil
 }
 
+// Apart asks how far apart the samples of a history are, as they are taken now; 0: the
+// server does not know.
+func (c *Client) Apart(ctx context.Context) (time.Duration, error) {
+	body, err := c.get(ctx, "/v1/past/span")
+	if err != nil {
+		return 0, err
+	}
+	var answer struct {
+		Apart float64 `json:"interval_s"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return 0, fmt.Errorf("reading how far apart samples are: %w", err)
+	}
+	return time.Duration(answer.Apart * float64(time.Second)), nil
+}
+
 // Alerts asks which alerts fire.
 func (c *Client) Alerts(ctx context.Context) ([]model.Alert, error) {
 	body, err := c.get(ctx, "/v1/alerts")

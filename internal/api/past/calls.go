@@ -30,6 +30,7 @@ type (
 		Schema string     `json:"schema"`
 		Oldest *time.Time `json:"oldest"`
 		Newest *time.Time `json:"newest"`
+		Apart  *float64   `json:"interval_s"` // between two samples, as they are taken now; null: not known
 	}
 	alertsAnswer struct {
 		Schema string           `json:"schema"`
@@ -61,7 +62,7 @@ func (m Memory) Calls(server *api.Server) []api.Call {
 		}},
 		{Method: "GET", Path: "/v1/alerts", Serve: api.Offered(s.Alerts != nil, s.alerts), Help: "alerts that are pending or fire", Answer: alertsAnswer{}},
 		{Method: "GET", Path: "/v1/past", Serve: api.Offered(s.Past != nil, s.past), Help: "the snapshot of another time", Params: []api.Param{api.AtParam}, Answer: api.SchemaOnly{}},
-		{Method: "GET", Path: "/v1/past/span", Serve: api.Offered(s.Span != nil, s.span), Help: "how far back /v1/past reaches", Answer: spanAnswer{}},
+		{Method: "GET", Path: "/v1/past/span", Serve: api.Offered(s.Span != nil, s.span), Help: "how far back /v1/past reaches, and how far apart samples are now", Answer: spanAnswer{}},
 		{Method: "GET", Path: "/v1/processes/{pid}/history", Serve: api.Offered(s.Past != nil, s.processPast), Help: "what a process held over time: every change from every_change_since on, or the most of each step where step_s is above 0; before that what the snapshots have that are kept", Answer: pastAnswer{}, Params: []api.Param{
 			api.PIDParam, api.StartParam, api.EndParam, {Name: "points", Help: "at most about so many, 2 to 1000"}, {Name: "start_ticks", Help: "of the process that is meant"},
 		}},

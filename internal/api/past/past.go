@@ -144,9 +144,13 @@ func (s calls) changed(w http.ResponseWriter, r *http.Request) {
 
 // span tells how far back /v1/past reaches; null where nothing is kept yet.
 func (s calls) span(w http.ResponseWriter, _ *http.Request) {
-	out := map[string]any{"schema": "ttmon.span/1", "oldest": nil, "newest": nil}
+	out := spanAnswer{Schema: "ttmon.span/1"}
 	if oldest, newest := s.Memory.Span(); !oldest.IsZero() {
-		out["oldest"], out["newest"] = oldest.UTC(), newest.UTC()
+		oldest, newest = oldest.UTC(), newest.UTC()
+		out.Oldest, out.Newest = &oldest, &newest
+	}
+	if seconds := s.Interval().Seconds(); seconds > 0 {
+		out.Apart = &seconds
 	}
 	api.Answer(w, http.StatusOK, out)
 }

@@ -35,8 +35,8 @@ type rangeQuery struct {
 	device     string // bus id; empty: all
 	start, end time.Time
 	step       time.Duration
-	most       bool          // the most of each step, instead of the value at its end
-	age, apart time.Duration // since the start, and between two samples now
+	most       bool // the most of each step, instead of the value at its end
+	over       metric.Over
 }
 
 // rangeSeries is a line on the common times of an answer.
@@ -56,7 +56,7 @@ func (s calls) rangeOf(w http.ResponseWriter, r *http.Request) {
 		api.Fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
-	q.apart = s.Interval()
+	q.over.Apart = s.Interval()
 	n := int(q.end.Sub(q.start)/q.step) + 1
 	times := make([]float64, n)
 	for i := range times {
@@ -83,7 +83,7 @@ func (s calls) rangeOf(w http.ResponseWriter, r *http.Request) {
 // away is where nothing was sampled, from the series that every row of the history
 // has; nil where that is not known. The end is not known yet.
 func (s calls) away(ctx context.Context, q *rangeQuery, n int) []bool {
-	list, err := s.Memory.Range(ctx, q.over("tenstorrent_up", q.most), q.start, q.end, q.step)
+	list, err := s.Memory.Range(ctx, q.each("tenstorrent_up", q.most), q.start, q.end, q.step)
 	if err != nil || len(list) == 0 {
 		return nil
 	}
@@ -110,26 +110,23 @@ func (s calls) rangeOfMetric(ctx context.Context, m metric.Column[*model.Device]
 	if q.device != "" {
 		only = []string{metric.Matcher("pci", q.device)}
 	}
-	expr, per, _ := m.Query(metric.Window(q.age, q.step, q.apart), only...)
-	if m.Per != 0 {
-		per *= m.Per
-	}
+	asked, _ := m.Question(q.over, only...)
 	most := q.most && !m.Rate
-	list, err := s.Memory.Range(ctx, q.over(expr, most), q.start, q.end, q.step)
+	list, err := s.Memory.Range(ctx, q.each(asked.Expr, most), q.start, q.end, q.step)
 	if err != nil {
 		return nil, err
 	}
 	byBus := map[string]*rangeSeries{}
 	for _, l := range list {
-		x := &rangeSeries{Metric: m.Name, Unit: m.Unit, BusID: l.Labels["pci"], Values: q.spread(l, per, n)}
+		x := &rangeSeries{Metric: m.Name, Unit: m.Unit, BusID: l.Labels["pci"], Values: q.spread(l, asked.Divide, n)}
 		if i, err := strconv.Atoi(l.Labels["device"]); err == nil {
 			x.Device = &i
 		}
 		out = append(out, x)
 		byBus[x.BusID] = x
 	}
-	if bound, ok := m.QueryBound(only...); ok {
-		bounds, err := s.Memory.Range(ctx, q.over(bound, most), q.start, q.end, q.step)
+	if asked.Bound != "" {
+		bounds, err := s.Memory.Range(ctx, q.each(asked.Bound, most), q.start, q.end, q.step)
 		if err != nil {
 			return nil, err
 		}
@@ -159,8 +156,8 @@ func (x *rangeSeries) doubtful(n int) {
 	}
 }
 
-// over is a question about each step as a whole, where that is wanted.
-func (q *rangeQuery) over(expr string, most bool) string {
+// each is a question about each step as a whole, where that is wanted.
+func (q *rangeQuery) each(expr string, most bool) string {
 	if !most {
 		return expr
 	}
@@ -204,7 +201,7 @@ func parseRange(r *http.Request, now time.Time) (q rangeQuery, err error) {
 	if q.end.Sub(q.start)/q.step > maxRangePoints {
 		return q, fmt.Errorf("step: it would make more than %d points: ask for a longer one", maxRangePoints)
 	}
-	q.age = now.Sub(q.start)
+	q.over = metric.Over{Age: now.Sub(q.start), Step: q.step}
 	// Whole steps, so that the same points are asked for again.
 	q.start, q.end = q.start.Truncate(q.step), q.end.Truncate(q.step)
 	if q.most {

@@ -4,10 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/ledger"
 )
 
 // asked notes the questions, and answers each with two points of a device.
@@ -84,5 +88,20 @@ func TestRangeRefuses(t *testing.T) {
 	}
 	if len(a.exprs) > 0 {
 		t.Errorf("the history was asked %q", a.exprs)
+	}
+}
+
+// Who asks for rates has to know how far apart samples are.
+func TestSpanSaysHowFarApart(t *testing.T) {
+	for want, apart := range map[string]time.Duration{`"interval_s":null`: 0, `"interval_s":10`: 10 * time.Second} {
+		t.Run(want, func(t *testing.T) {
+			o := api.Options{Feed: new(api.Feed), Ledger: ledger.New(ledger.Options{}), Interval: func() time.Duration { return apart }}
+			Memory{Span: func() (time.Time, time.Time) { return time.Time{}, time.Time{} }}.Serve(&o)
+			w := httptest.NewRecorder()
+			api.New(o).Handler().ServeHTTP(w, httptest.NewRequest("GET", "/v1/past/span", nil))
+			if !strings.Contains(w.Body.String(), want) {
+				t.Errorf("no %s in %s", want, w.Body)
+			}
+		})
 	}
 }

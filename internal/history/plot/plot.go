@@ -316,9 +316,25 @@ func Names(args []string) (list []string) {
 	return list
 }
 
-// ParseMetric is the question about a METRIC: the name of a field, or PromQL. Rates are
-// made over a window. With chosen, it is about the devices of the snapshot alone.
-func ParseMetric(arg, window string, snap *model.Snapshot, chosen bool) (Question, error) {
+// Questions are those about METRICs. With chosen, they are about the devices of the
+// snapshot alone.
+func (p *Range) Questions(ctx context.Context, args []string, chosen bool) (list []Question, err error) {
+	over := metric.Over{Age: time.Since(p.Start), Step: p.Step}
+	if apart, err := p.Client.Apart(ctx); err == nil { // else the questions themselves say why there is no history
+		over.Apart = apart
+	}
+	for _, arg := range Names(args) {
+		q, err := parseMetric(arg, over, p.Snapshot, chosen)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, q)
+	}
+	return list, nil
+}
+
+// parseMetric is the question about a METRIC: the name of a field, or PromQL.
+func parseMetric(arg string, over metric.Over, snap *model.Snapshot, chosen bool) (Question, error) {
 	if isPromQL(arg) {
 		return Question{Title: arg, Expr: arg, Divide: 1, Decimals: 2}, nil
 	}
@@ -335,16 +351,11 @@ func ParseMetric(arg, window string, snap *model.Snapshot, chosen bool) (Questio
 		}
 		only = []string{metric.Matcher("pci", buses...)}
 	}
-	expr, per, ok := col.Query(window, only...)
+	asked, ok := col.Question(over, only...)
 	if !ok {
 		return Question{}, exit.Usage("%s has no history: it is not a number, or has no series (docs/fields.md)", arg)
 	}
-	q := Question{Title: arg, Unit: col.Unit, Expr: expr, Divide: per, Decimals: col.Decimals}
-	q.Bound, _ = col.QueryBound(only...)
-	if col.Per != 0 {
-		q.Divide *= col.Per
-	}
-	return q, nil
+	return Question{Title: arg, Unit: col.Unit, Expr: asked.Expr, Bound: asked.Bound, Divide: asked.Divide, Decimals: col.Decimals}, nil
 }
 
 // Points are all points of some questions.

@@ -1,13 +1,22 @@
 package plot
 
 import (
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 )
+
+func TestMain(m *testing.M) { hermetic.Main(m) }
 
 func TestOverTime(t *testing.T) {
 	for _, c := range []struct {
@@ -50,9 +59,41 @@ func TestOfParts(t *testing.T) {
 // A figure of snapshots is taken as it was kept, also one that needs two of them: what
 // is computed begins at a whole multiple of the length of a part.
 func TestBusyIsKept(t *testing.T) {
-	q, err := ParseMetric("busy", "10s", &model.Snapshot{}, false)
+	q, err := parseMetric("busy", metric.Over{}, &model.Snapshot{}, false)
 	if got := overTime(q, 94*time.Second, 38); err != nil || !strings.HasSuffix(got, "[94000ms]") {
 		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// A rate is made of samples as far apart as the server takes them: of a window that has
+// no two of them nothing would be known.
+func TestRatesOfRareSamples(t *testing.T) {
+	for name, c := range map[string]struct{ span, window string }{
+		"every second":     {`{"interval_s": 1}`, "10s"},
+		"every 10 seconds": {`{"interval_s": 10}`, "40s"},
+		"not known":        {`{"interval_s": null}`, "10s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "s")
+			l, err := net.Listen("unix", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/v1/past/span" {
+					_, _ = io.WriteString(w, c.span)
+				}
+			})}
+			served := make(chan error, 1)
+			go func() { served <- s.Serve(l) }()
+			t.Cleanup(func() { s.Close(); <-served })
+			p := &Range{Client: client.New(path), Snapshot: &model.Snapshot{}, Start: time.Now().Add(-time.Minute), End: time.Now()}
+			t.Cleanup(p.Client.Close)
+			list, err := p.Questions(t.Context(), []string{"heartbeat.rate"}, false)
+			if err != nil || len(list) != 1 || !strings.Contains(list[0].Expr, "["+c.window+"]") {
+				t.Errorf("%+v, %v", list, err)
+			}
+		})
 	}
 }
 

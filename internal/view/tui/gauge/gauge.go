@@ -80,15 +80,8 @@ func (g *Gauge) Limit(s *model.Snapshot, d *model.Device) float64 {
 	return 0
 }
 
-// Query is how a ttmond's history is asked for the gauge, and by what the
-// answer is divided; ok is false for what is not kept.
-func (g *Gauge) Query(window string) (expr string, per float64, ok bool) {
-	return g.field.Query(window)
-}
-
-// QueryBound is how it is asked for the bounds of those figures; ok is false
-// where they are never doubtful.
-func (g *Gauge) QueryBound() (expr string, ok bool) { return g.field.QueryBound() }
+// Question is what a history is asked for the gauge; ok is false for what is not kept.
+func (g *Gauge) Question(o metric.Over) (metric.Question, bool) { return g.field.Question(o) }
 
 // Key is the name of the gauge's series for a device.
 func (g *Gauge) Key(busID string) history.Key { return history.Key{Metric: g.Name, Device: busID} }
