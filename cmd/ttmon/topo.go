@@ -48,7 +48,7 @@ Exit codes: as ttmon smi.`,
 	}
 	f := cmd.Flags()
 	addDevices(f, &t.ids, theseDevices)
-	f.BoolVarP(&t.matrix, "matrix", "m", false, "print the matrix (the default)")
+	f.BoolVarP(&t.matrix, "matrix", "m", false, "print the matrix (the default of up to 16 devices)")
 	f.BoolVar(&t.links, "links", false, "print a line per Ethernet link: state, retrains, codewords and traffic, as far as known")
 	f.BoolVar(&t.json, "json", false, "print JSON (schema ttmon.topology/1)")
 	return cmd
@@ -87,11 +87,12 @@ func (t *topo) run() error {
 	if err != nil {
 		return err
 	}
-	show := text.AppendTopology
+	var out []byte
 	if t.links {
-		show = text.AppendLinks
+		out = text.AppendLinks(nil, snap, top, o)
+	} else {
+		out = text.AppendTopology(nil, snap, top, t.matrix, o)
 	}
-	out := show(nil, snap, top, o)
 	if snap.Simulated {
 		out = append(out, " "+words.Simulated+"\n"...)
 	}

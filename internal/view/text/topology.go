@@ -19,8 +19,17 @@ import (
 // AppendTopology appends the matrix of what lies between devices, and what its
 // words mean. A matrix that is wider than the terminal is printed in parts, one
 // below the other.
-func AppendTopology(dst []byte, s *model.Snapshot, t *model.Topology, o Options) []byte {
+//
+// The matrix of many devices fills screens: it comes where it is asked for, and else the
+// mesh alone does.
+func AppendTopology(dst []byte, s *model.Snapshot, t *model.Topology, matrix bool, o Options) []byte {
 	p := newPrinter(dst, o)
+	if !matrix && len(t.Devices) > fewDevices {
+		p.described(s, t)
+		p.mesh(s, t)
+		p.Sentence(fmt.Sprintf("the PCIe distance between each two of the %d devices: ttmon topo --matrix", len(t.Devices)), cells.Text)
+		return p.Buf
+	}
 	cell, affinity := 4, 0
 	for _, row := range t.PCIe {
 		for _, d := range row {
@@ -46,6 +55,9 @@ func AppendTopology(dst []byte, s *model.Snapshot, t *model.Topology, o Options)
 	p.mesh(s, t)
 	return p.Buf
 }
+
+// fewDevices is how many have a matrix that fits a screen.
+const fewDevices = 16
 
 const matrixHead = " Dev "
 

@@ -129,6 +129,9 @@ func (s *State) toggleWorst() []tui.Effect {
 
 func (s *State) toggleProcesses() []tui.Effect {
 	s.cfg.Top.Processes.Show = !s.cfg.Top.Processes.Show
+	if !s.cfg.Top.Processes.Show {
+		s.showMessage(cells.Text, "processes are hidden: P shows them again")
+	}
 	if !s.visible(s.focus) {
 		s.turn(1)
 	}

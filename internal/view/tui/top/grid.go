@@ -31,6 +31,13 @@ func (a *deviceArea) drawGrid(s *State, area cells.Area, p plan, list []*model.D
 		if heading > 0 && top >= 0 && top < area.H && len(g) > 0 {
 			end := area.Put(x+1, top, "tray "+strconv.Itoa(g[0].Tray)+" ", cells.Label)
 			area.HLine(end, top, x+w-1-end, cells.Faint)
+			if w >= labelledGrid {
+				label := " DRAM"
+				if w > roomForBusy {
+					label += "  Busy"
+				}
+				area.PutRight(x+w-1, top, label, cells.Label)
+			}
 		}
 		for j, d := range g {
 			y := top + heading + j
@@ -52,6 +59,12 @@ func (a *deviceArea) drawGrid(s *State, area cells.Area, p plan, list []*model.D
 		area.PutRight(area.W, area.H-1, " ↓ "+strconv.Itoa(below)+" more ", cells.Banner)
 	}
 }
+
+// labelledGrid is how wide cells are below a heading that says what their bars are.
+const labelledGrid = 18
+
+// roomForBusy is the width of a cell of the grid that says how busy its device is, too.
+const roomForBusy = 3 + 2*5 + 19
 
 // locateIn is the group of a device and its row in it.
 func locateIn(groups [][]*model.Device, bus string) (group, row int) {
@@ -117,7 +130,7 @@ func (a *deviceArea) drawCellValues(s *State, cell cells.Area, x int, d *model.D
 		cell.PutRight(x+4, 0, words.Truncate(text, 4), cells.OfNote(shown.Level))
 		x += 5
 	}
-	if cell.W-x >= 19 { // room for a figure behind the bar
+	if cell.W >= roomForBusy {
 		text, style := s.busyShort(d)
 		cell.PutRight(cell.W, 0, words.Truncate(text, 5), style)
 		cell = cell.Sub(0, 0, cell.W-6, 1)
