@@ -26,6 +26,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
+	"github.com/ttmon/ttmon/internal/statedir"
 )
 
 // When a segment ends, and when what waits is written.
@@ -107,11 +108,7 @@ func Open(o Options) (*Journal, error) {
 	if o.MemoryDir != "" {
 		_ = os.RemoveAll(o.MemoryDir)
 	}
-	err := os.MkdirAll(o.Dir, 0o700)
-	if err == nil {
-		err = probe(o.Dir)
-	}
-	if err != nil {
+	if err := statedir.Probe(o.Dir); err != nil {
 		j.failed = fmt.Errorf("opening the journal: %w", err)
 	}
 	for _, path := range recording.Unnamed(o.Dir) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
+	"github.com/ttmon/ttmon/internal/statedir"
 )
 
 var errClosed = errors.New("the journal is closed")
@@ -91,7 +92,7 @@ func (j *Journal) ended(s segment, at time.Time) bool {
 		return full(s, at)
 	}
 	if time.Since(j.tried) >= retryDisk {
-		if j.tried = time.Now(); probe(j.opt.Dir) == nil {
+		if j.tried = time.Now(); statedir.Probe(j.opt.Dir) == nil {
 			j.tried = time.Time{} // it may be opened
 			return true
 		}
@@ -110,20 +111,6 @@ func full(s segment, at time.Time) bool {
 		return true
 	}
 	return !at.IsZero() && !s.first.IsZero() && (at.Sub(s.first) >= segmentLength || at.Before(s.last.Add(-clockBack)))
-}
-
-// probe reports whether a directory takes as much as a block.
-func probe(dir string) error {
-	f, err := os.CreateTemp(dir, "probe")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	defer f.Close()
-	if _, err := f.Write(make([]byte, 64<<10)); err != nil {
-		return err
-	}
-	return f.Sync()
 }
 
 func (j *Journal) lastSegment() (s segment, ok bool) {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/storage"
-	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/api/past"
@@ -20,6 +19,7 @@ import (
 	"github.com/ttmon/ttmon/internal/history/held"
 	"github.com/ttmon/ttmon/internal/journal"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/statedir"
 	"github.com/ttmon/ttmon/internal/view/prom"
 )
 
@@ -63,7 +63,10 @@ func newArchive(cfg Config, log *slog.Logger, r *recorder) *archive {
 // run opens the history, once no other process has it open, and fills it.
 func (a *archive) run(ctx context.Context, feed *api.Feed) error {
 	a.startTask(&a.numbers, "waiting for another ttmon-server to leave it takes")
-	unlock, err := a.lock(ctx)
+	_ = os.MkdirAll(a.cfg.StateDir, 0o755) // what is below it is the user's alone; one that cannot be made cannot be locked
+	unlock, err := statedir.Wait(ctx, a.cfg.StateDir, "history.lock", func() {
+		a.log.Warn("history is locked by another ttmon-server; waiting", "state_dir", a.cfg.StateDir)
+	})
 	if err != nil {
 		return nil // ctx is done
 	}
@@ -77,32 +80,6 @@ func (a *archive) run(ctx context.Context, feed *api.Feed) error {
 	both.Go(func() { feed.FollowEncoded(ctx, a.writeSnapshot) })
 	both.Wait()
 	return nil
-}
-
-// lock waits until no other ttmon-server writes below the state directory. Where it
-// cannot be locked it cannot be written either.
-func (a *archive) lock(ctx context.Context) (unlock func(), err error) {
-	if err := os.MkdirAll(a.cfg.StateDir, 0o755); err != nil {
-		return func() {}, nil
-	}
-	f, err := os.OpenFile(filepath.Join(a.cfg.StateDir, "history.lock"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return func() {}, nil
-	}
-	for waited := 0; ; waited++ {
-		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			return func() { f.Close() }, nil
-		}
-		if waited == 50 {
-			a.log.Warn("history is locked by another ttmon-server; waiting", "state_dir", a.cfg.StateDir)
-		}
-		select {
-		case <-ctx.Done():
-			f.Close()
-			return nil, ctx.Err()
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
 }
 
 // startTask notes what a loop of the archive is at work on.

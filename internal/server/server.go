@@ -29,6 +29,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs/keep"
 	"github.com/ttmon/ttmon/internal/server/vendor"
+	"github.com/ttmon/ttmon/internal/statedir"
 	"github.com/ttmon/ttmon/internal/unixsock"
 )
 
@@ -92,7 +93,7 @@ func (s *Server) runsDir() string { return filepath.Join(s.cfg.StateDir, "runs")
 // recordRuns keeps runs until ctx is done. A ttmon top of the same user may keep them
 // until it notices this server.
 func (s *Server) recordRuns(ctx context.Context) {
-	unlock, err := keep.Wait(ctx, s.runsDir())
+	unlock, err := statedir.Wait(ctx, s.runsDir(), keep.LockFile, nil)
 	if err != nil {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 
+	"github.com/ttmon/ttmon/internal/statedir"
 	"github.com/ttmon/ttmon/internal/view/prom"
 )
 
@@ -123,10 +124,7 @@ func (o Options) complete() Options {
 }
 
 func (s *Store) openDisk() error {
-	if err := os.MkdirAll(s.opt.Dir, 0o700); err != nil {
-		return err
-	}
-	if err := probe(s.opt.Dir); err != nil {
+	if err := statedir.Probe(s.opt.Dir); err != nil {
 		return err
 	}
 	var err error
@@ -135,20 +133,6 @@ func (s *Store) openDisk() error {
 	}
 	s.coarse, err = s.open("coarse", coarseOptions(&s.opt))
 	return err
-}
-
-// probe reports whether the directory takes a little.
-func probe(dir string) error {
-	f, err := os.CreateTemp(dir, "probe")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	defer f.Close()
-	if _, err := f.Write(make([]byte, 64<<10)); err != nil {
-		return err
-	}
-	return f.Sync()
 }
 
 func (s *Store) openMemory() (*database, error) {

@@ -11,7 +11,11 @@ import (
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/statedir"
 )
+
+// LockFile is locked by the program that writes a directory of runs: one Book at a time.
+const LockFile = "lock"
 
 // Read lists the runs of a query out of the directory of a Book of another process,
 // or of one that has exited. Of runs that had not ended it knows what was last
@@ -21,7 +25,7 @@ func Read(dir string, q runs.Query, alive func(host string, id model.ProcessID) 
 	if _, err := os.Stat(dir); err != nil {
 		return nil, false, fmt.Errorf("reading runs: %w", err)
 	}
-	watched := written(dir)
+	watched := statedir.Written(dir, LockFile)
 	c, err := readCheckpoint(filepath.Join(dir, liveFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, false, err

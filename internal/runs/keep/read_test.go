@@ -10,37 +10,8 @@ import (
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/statedir"
 )
-
-func TestLock(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "a", "runs")
-	if written(dir) {
-		t.Error("a directory that is not there is written")
-	}
-	unlock, err := Lock(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Lock(dir); !errors.Is(err, ErrLocked) {
-		t.Errorf("locked twice: %v", err)
-	}
-	if !written(dir) {
-		t.Error("nothing writes a locked directory")
-	}
-	waited := make(chan func())
-	go func() {
-		unlock, err := Wait(t.Context(), dir)
-		if err != nil {
-			t.Error(err)
-		}
-		waited <- unlock
-	}()
-	unlock()
-	(<-waited)()
-	if written(dir) {
-		t.Error("an unlocked directory is written")
-	}
-}
 
 // What another process keeps is read as far as it is known: a run ends unseen where
 // nothing watches and its process has exited.
@@ -56,7 +27,7 @@ func TestRead(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "runs")
-			unlock, err := Lock(dir)
+			unlock, err := statedir.Lock(dir, LockFile)
 			if err != nil {
 				t.Fatal(err)
 			}

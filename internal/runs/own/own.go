@@ -19,6 +19,7 @@ import (
 	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/runs/keep"
+	"github.com/ttmon/ttmon/internal/statedir"
 	"github.com/ttmon/ttmon/internal/view/runwords"
 )
 
@@ -124,7 +125,7 @@ func (k *Keeper) choose(ctx context.Context) {
 	case kept:
 		k.release()
 	case k.book == nil:
-		unlock, err := keep.Lock(k.opt.Dir)
+		unlock, err := statedir.Lock(k.opt.Dir, keep.LockFile)
 		if err != nil { // another ttmon top, or a disk that cannot be written: a screen has no place for it
 			return
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/ttmon/ttmon/internal/eventlog/watch"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/replace"
+	"github.com/ttmon/ttmon/internal/statedir"
 )
 
 // Bounds of what is kept. An event has 0.3 to 1 kB.
@@ -58,11 +59,11 @@ func (b *Backlog) Events() *Events { return b.events.Load() }
 // Run finds out what happened from snapshot to snapshot until ctx is done. Where
 // the disk does not take it, events are kept in memory.
 func (b *Backlog) Run(ctx context.Context, feed Feed) {
-	unlock := b.lock(ctx)
-	defer unlock()
-	if ctx.Err() != nil {
+	unlock, err := statedir.Wait(ctx, b.dir, "lock", nil) // a predecessor may not have closed it yet
+	if err != nil {
 		return
 	}
+	defer unlock()
 	events, err := open(b.dir)
 	if err != nil {
 		b.changed(err)
@@ -115,73 +116,28 @@ func (b *Backlog) changed(err error) {
 }
 
 // checkEvery is how often the disk is checked: a quiet host writes no event for days,
-// and a full disk is to be known before one is lost. minFree is the room that a disk
-// has to have.
-const (
-	checkEvery = 5 * time.Second
-	minFree    = 64 << 10
-)
+// and a full disk is to be known before one is lost.
+const checkEvery = 5 * time.Second
 
 // checkDisk says why the disk takes nothing. One that works is only asked for its free
 // space; one that failed is written to.
 func (b *Backlog) checkDisk() error {
 	if b.Failed() != nil {
-		return probe(b.dir)
+		return statedir.Probe(b.dir)
 	}
 	var st unix.Statfs_t
 	if unix.Statfs(b.dir, &st) != nil || st.Blocks == 0 { // some file systems do not count
 		return nil
 	}
-	if st.Bfree*uint64(st.Bsize) < minFree {
+	if st.Bfree*uint64(st.Bsize) < statedir.Room {
 		return fmt.Errorf("writing to %s: %w", b.dir, unix.ENOSPC)
 	}
 	return nil
 }
 
-// probe reports whether a little can be written below dir.
-func probe(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, "probe")
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := os.Remove(f.Name()); err != nil { // it ends with its descriptor, whatever happens
-		return err
-	}
-	if _, err := f.Write(make([]byte, minFree)); err != nil {
-		return err
-	}
-	return f.Sync()
-}
-
 // Feed is where snapshots come from.
 type Feed interface {
 	Follow(ctx context.Context, each func(*model.Snapshot))
-}
-
-// lock waits until a predecessor has closed the backlog. A directory that cannot
-// be locked cannot be written either.
-func (b *Backlog) lock(ctx context.Context) (unlock func()) {
-	nothing := func() {}
-	if os.MkdirAll(b.dir, 0o700) != nil {
-		return nothing
-	}
-	f, err := os.OpenFile(filepath.Join(b.dir, "lock"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return nothing
-	}
-	for unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
-		select {
-		case <-ctx.Done():
-			f.Close()
-			return nothing
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-	return func() { f.Close() }
 }
 
 func open(dir string) (*Events, error) {
