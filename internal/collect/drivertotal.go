@@ -42,6 +42,9 @@ func addDriverTotal(d *model.Device, pool model.Pool, total uint64) {
 			m.Inferred = inferred(m, total-min(total, n))
 		}
 		*used = model.ExactBytes(total)
+		if pool == model.L1 && !(known && n == total) { // which of it are buffers is not known
+			*used = used.Doubted(model.Unsure)
+		}
 		if m.Tracking == "" || m.Tracking == model.TrackAbsent {
 			m.Tracking = model.TrackOK
 		}

@@ -67,6 +67,9 @@ func TestInferredL1(t *testing.T) {
 			if got := d.Memory.Inferred; got != c.want {
 				t.Errorf("%+v, want %+v", got, c.want)
 			}
+			if _, bound, known := p[model.L1].Used.Best(); !known || bound != model.Unsure {
+				t.Errorf("which part of the total are buffers is not known: %+v", p[model.L1].Used)
+			}
 		})
 	}
 }

@@ -218,8 +218,7 @@ func (p *playground) run(t *testing.T, page string, c shown) {
 			return
 		}
 		if time.Now().After(limit) {
-			t.Errorf("%s:%d: $ %s\nprints\n%s\nthe page says\n%s", page, c.line, c.command, out, strings.Join(c.output, "\n"))
-			return
+			t.Fatalf("%s:%d: $ %s\nprints\n%s\nthe page says\n%s", page, c.line, c.command, out, strings.Join(c.output, "\n"))
 		}
 	}
 }
