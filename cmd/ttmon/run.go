@@ -237,9 +237,10 @@ func (c *checked) verdict(report *runreport.Report) error {
 	case report.Run.End.ExitCode() != 0:
 		return exit.Silent(report.Run.End.ExitCode())
 	case len(report.Exceeded) > 0:
-		return exit.Silent(exitMax)
+		x := &report.Exceeded[0]
+		return exit.With(exitMax, "run: failed: %s had %s at its peak, limit %s", words.PoolName(x.Pool), words.Figure(x.Peak.PeakBytes()), words.Bytes(x.Limit))
 	case c.leak != nil && report.Left().Bytes > *c.leak:
-		return exit.Silent(exitLeak)
+		return exit.With(exitLeak, "run: failed: %s", runtext.Leaked(report, *c.leak))
 	case c.noRoom && len(report.Failures) > 0:
 		return exit.Silent(exitFull)
 	case !report.Judged() && (c.leak != nil || c.noRoom || len(c.limits) > 0):

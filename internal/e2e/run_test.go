@@ -158,7 +158,7 @@ func TestRunOnTTNN(t *testing.T) { // alone: it looks for ledgers that are left
 	if got.code != 90 {
 		t.Errorf("exit code %d, want 90: it keeps tensors\n%s", got.code, got.errors)
 	}
-	for _, want := range []string{"exact (libttmon, ttnn 0.81.1)", "chip 4476187513037", "peak of DRAM", "left behind", "sites.py:"} {
+	for _, want := range []string{"exact (libttmon, ttnn 0.81.1)", "chip 4476187513037", "peak of DRAM", "still allocated", "run: failed: ", "sites.py:"} {
 		if !strings.Contains(got.errors, want) {
 			t.Errorf("the summary has no %q:\n%s", want, got.errors)
 		}

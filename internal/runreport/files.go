@@ -21,7 +21,7 @@ func JSON(r *Report) ([]byte, error) {
 
 // junitCase is one verdict.
 type junitCase struct {
-	chip    string
+	of      string // device0, device0.L; chip and its id where its device is not known
 	name    string
 	failure string // why it failed; empty: it did not
 	text    string // and the details
@@ -43,7 +43,7 @@ func JUnit(r *Report, limits Limits) []byte {
 	for _, f := range r.Failures {
 		c := junitCase{name: f.Pool + " request"}
 		if len(f.Chips) > 0 {
-			c.chip = strconv.FormatUint(f.Chips[0].ID, 10)
+			c.of = caseOf(&r.Run, strconv.FormatUint(f.Chips[0].ID, 10))
 		}
 		if limits.NoRoom || r.Run.End.ExitCode() != 0 {
 			c.failure, c.text = failedText(f)
@@ -51,10 +51,10 @@ func JUnit(r *Report, limits Limits) []byte {
 		cases = append(cases, c)
 	}
 	tooMuch := limits.Leak != nil && r.Left().Bytes > *limits.Leak
-	for _, c := range r.Run.Chips() {
+	for d, c := range r.Run.Chips() {
 		for _, pool := range model.Pools() {
 			if p, used := c.Pools[pool.String()]; used {
-				list := poolCases(c.ID, pool, p, limits, tooMuch)
+				list := poolCases(deviceName(d, c), pool, p, limits, tooMuch)
 				if limits.Leak != nil && !r.LeaksKnown() {
 					list[0].skipped = "allocations and frees are missing: whether more was left behind is not known"
 				}
@@ -70,10 +70,32 @@ func JUnit(r *Report, limits Limits) []byte {
 	return appendJUnit(nil, workProperties(&r.Run), cases, r.Run.Took().Seconds())
 }
 
+// caseOf names the chip of an id as a case does.
+func caseOf(r *runs.Run, id string) string {
+	for d, c := range r.Chips() {
+		if c.ID == id {
+			return deviceName(d, c)
+		}
+	}
+	return "chip" + id
+}
+
+// deviceName names a chip by its device, which people know: device0, device0.L; by its id
+// where that is behind no device of the host.
+func deviceName(d *runs.Device, c *runs.Chip) string {
+	switch {
+	case d.Index < 0:
+		return "chip" + c.ID
+	case c.Name != "":
+		return fmt.Sprintf("device%d.%s", d.Index, c.Name)
+	}
+	return fmt.Sprintf("device%d", d.Index)
+}
+
 // poolCases are the verdicts on one pool of a chip, that on leaks first. tooMuch: more was left behind on
 // all chips than may be.
-func poolCases(chip string, pool model.Pool, p runs.Pool, limits Limits, tooMuch bool) []junitCase {
-	left := junitCase{chip: chip, name: pool.String() + " left behind"}
+func poolCases(of string, pool model.Pool, p runs.Pool, limits Limits, tooMuch bool) []junitCase {
+	left := junitCase{of: of, name: pool.String() + " left behind"}
 	if b := p.Blocks; tooMuch && b != nil && b.Left.Blocks > 0 {
 		left.failure, left.text = leftMessage(b), leftText(b)
 	}
@@ -81,7 +103,7 @@ func poolCases(chip string, pool model.Pool, p runs.Pool, limits Limits, tooMuch
 	if !limited {
 		return []junitCase{left}
 	}
-	peak := junitCase{chip: chip, name: pool.String() + " peak"}
+	peak := junitCase{of: of, name: pool.String() + " peak"}
 	switch p.Within(limit) {
 	case runs.Exceeded:
 		peak.failure = fmt.Sprintf("peak of %d bytes, limit %d", p.Peak, limit)
@@ -118,7 +140,7 @@ func appendJUnit(dst []byte, properties []property, cases []junitCase, seconds f
 	failures, skipped := 0, 0
 	var body []byte
 	for _, c := range cases {
-		body = fmt.Appendf(body, `  <testcase classname="memory.chip%s" name="%s">`, c.chip, escapeXML(c.name))
+		body = fmt.Appendf(body, `  <testcase classname="memory.%s" name="%s">`, escapeXML(c.of), escapeXML(c.name))
 		switch {
 		case c.failure != "":
 			failures++

@@ -33,7 +33,7 @@ func TestJUnit(t *testing.T) {
 	if err := xml.Unmarshal(JUnit(r, Limits{Leak: &none, Pools: map[model.Pool]uint64{model.DRAM: 1024}}), &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Tests != 2 || got.Failures != 2 || got.Skipped != 0 || got.Cases[0].Class != "memory.chip7" || got.Cases[1].Name != "dram peak" {
+	if got.Tests != 2 || got.Failures != 2 || got.Skipped != 0 || got.Cases[0].Class != "memory.device0" || got.Cases[1].Name != "dram peak" {
 		t.Errorf("%+v", got)
 	}
 	if want := "[a<b>&\"c'��\n] 2048 bytes in 2 blocks\n"; got.Cases[0].Failure.Text != want {

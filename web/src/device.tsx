@@ -2,7 +2,7 @@
 
 import { A, Bar, Empty, Panel, poolNames, Reasons, StateOf } from "./parts";
 import { EventList } from "./events";
-import { bytes, field, mark, sensorsOf, title } from "./figures";
+import { busyField, bytes, field, mark, sensorsOf, title } from "./figures";
 import { AllFacts, useFacts } from "./facts";
 import { Operations } from "./operations";
 import { MetricChart, ofDevices, useEvents, useRangeData } from "./metricchart";
@@ -82,8 +82,6 @@ function Neighbours(p: { devices: Device[]; at: number }) {
   );
 }
 
-/** The field that says how busy it is: measured, or estimated where that is all there is. */
-export const busyField = (s: SaidDevice): string => (s.values["busy"]?.why && !s.values["activity.estimate"]?.why ? "activity.estimate" : "busy");
 
 /** How it does, in a row: each value with its limit. */
 function Vitals(p: { d: Device; s: SaidDevice }) {
@@ -92,7 +90,7 @@ function Vitals(p: { d: Device; s: SaidDevice }) {
   return (
     <dl class="vitalrow">
       {["temperature.asic", "power.draw", "clocks.ai", busyField(s)].map((name) => (
-        <Vital key={name} name={title(name)} {...field(s, name)} />
+        <Vital key={name} name={name === busyField(s) ? title("busy") : title(name)} {...field(s, name)} />
       ))}
       <Vital name="DRAM" text={dram.text} of={dram.text} ratio={dram.ratio} />
       <div>

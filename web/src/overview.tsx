@@ -2,7 +2,7 @@
 
 import { WhatChanged } from "./changed";
 import { HourCharts } from "./hour";
-import { field, head } from "./figures";
+import { busyField, field, head } from "./figures";
 import { A, Bar, health, Panel, StateOf } from "./parts";
 import { ProcessTable } from "./processtable";
 import { setQuery, useRoute } from "./route";
@@ -61,7 +61,10 @@ function Cards(p: { devices: Device[]; said: SaidDevice[] }) {
 const pools = ["dram", "l1"] as const;
 const poolName = { dram: "DRAM", l1: "L1" };
 
-const vitals = ["temperature.asic", "power.draw", "clocks.ai", "pcie.link"];
+const vitals = (s: SaidDevice) => ["temperature.asic", "power.draw", busyField(s), "clocks.ai", "pcie.link"];
+
+/** One label for how busy a device is, measured or estimated: the mark of the figure says which. */
+const labelOf = (s: SaidDevice, name: string) => head(name === busyField(s) ? "busy" : name);
 
 function Card(p: { d: Device; s: SaidDevice }) {
   const { d, s } = p;
@@ -86,9 +89,9 @@ function Card(p: { d: Device; s: SaidDevice }) {
         ))}
       </dl>
       <dl class="vitals">
-        {vitals.map((name) => (
+        {vitals(s).map((name) => (
           <div key={name}>
-            <dt>{head(name)}</dt>
+            <dt>{labelOf(s, name)}</dt>
             <dd class={field(s, name).level ?? ""}>{field(s, name)[name === "power.draw" ? "of" : "text"]}</dd>
           </div>
         ))}

@@ -6,7 +6,7 @@ import { get } from "./api";
 import { moment } from "./figures";
 import { A, Choice, Empty, Panel } from "./parts";
 import { RunPage } from "./run";
-import { setQuery, useRoute } from "./route";
+import { go, setQuery, useRoute } from "./route";
 import { useBeat } from "./beat";
 import { now } from "./store";
 import type { Run } from "./runtypes";
@@ -68,12 +68,21 @@ export function RunsPage() {
 
 /** Runs as a table, the newest first. */
 export function RunTable(p: { runs: Run[] }) {
+  const [picked, setPicked] = useState<string[]>([]);
   if (p.runs.length === 0) return <Empty>No program used a device in this time.</Empty>;
+  const pick = (id: string) => {
+    const other = picked.filter((x) => x !== id);
+    if (picked.includes(id) || other.length === 0) return setPicked(picked.includes(id) ? other : [id]);
+    const order = p.runs.map((r) => String(r.id)); // oldest first
+    const [before, after] = [id, other[0]!].sort((a, b) => order.indexOf(a) - order.indexOf(b));
+    return go(`/runs/r${after}?with=r${before}`);
+  };
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Runs">
       <table class="runs">
         <thead>
           <tr>
+            <th title="pick two to compare them">Compare</th>
             <th>Run</th>
             <th>When</th>
             <th class="num">Took</th>
@@ -81,6 +90,7 @@ export function RunTable(p: { runs: Run[] }) {
             <th>Job</th>
             <th>Dev</th>
             <th class="num">Peak DRAM</th>
+            <th class="num">Busy</th>
             <th class="num">Energy</th>
             <th>End</th>
             <th>Command</th>
@@ -89,6 +99,9 @@ export function RunTable(p: { runs: Run[] }) {
         <tbody>
           {[...p.runs].reverse().map((r) => (
             <tr key={r.id}>
+              <td>
+                <input type="checkbox" checked={picked.includes(String(r.id))} onChange={() => pick(String(r.id))} aria-label={`compare run r${r.id} with another`} />
+              </td>
               <td>
                 <A to={"/runs/r" + r.id}>r{r.id}</A>
               </td>
@@ -100,6 +113,7 @@ export function RunTable(p: { runs: Run[] }) {
               <td>{r.said.job}</td>
               <td>{r.said.devices}</td>
               <td class="num">{r.said.peak_dram}</td>
+              <td class="num">{r.said.busy ?? r.said.activity}</td>
               <td class="num">{r.said.energy}</td>
               <td class={r.failed || r.left.length > 0 ? "warn" : ""}>{r.end.text}</td>
               <td class="wrap command">{r.said.command}</td>

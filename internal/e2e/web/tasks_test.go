@@ -143,3 +143,22 @@ func TestTaskTodayAgainstYesterday(t *testing.T) {
 	u.says("than r1")
 	u.shoot("task-today")
 }
+
+// TestTaskTwoRuns: what is different between these two runs? Picked in the list, they are
+// compared, the older one as before.
+func TestTaskTwoRuns(t *testing.T) {
+	n := newNode(t, sim.Options{Boards: "p150a"})
+	b := open(t, desk, n.ticket())
+	for _, dram := range []string{"1G", "3G"} {
+		pid := n.ctl("run", "name=train,cmd=python3 train.py,devices=0,kind=metal,dram="+dram)
+		b.until("its peak is known", fmt.Sprintf(`fetch("/api/v1/runs").then(r => r.json()).then(a => a.runs.some(r => r.said.peak_dram.includes(%q)))`, strings.TrimSuffix(dram, "G")+".0 GiB"))
+		n.ctl("kill", pid)
+		b.until("it has ended", `fetch("/api/v1/runs").then(r => r.json()).then(a => a.runs.every(r => r.end.kind !== "running"))`)
+	}
+	eval[any](b, link("Runs")+".click()")
+	b.until("each has how busy it was", `[...document.querySelectorAll("table.runs th")].some(e => e.textContent === "Busy")`)
+	u := &user{tab: b}
+	u.click("the newer one", `document.querySelectorAll("table.runs tbody input")[0]`)
+	u.click("the older one", `document.querySelectorAll("table.runs tbody input")[1]`)
+	u.until("the newer one is shown against the older one", `location.pathname === "/runs/r2" && new URLSearchParams(location.search).get("with") === "r1" && /DRAM/.test(document.querySelector(".verdict")?.textContent ?? "")`)
+}

@@ -324,7 +324,7 @@ func by(places []runs.Place) string {
 // left lists what was left behind: first what grew step by step, then what was
 // alive when the device was closed.
 func (p *printer) left(groups []group) {
-	p.leftLines(groups, " left behind: grew step by step, and was not freed", true)
+	p.leftLines(groups, " leak: grew in each quarter of the run, and was not freed", true)
 	p.leftLines(groups, " still allocated when the device was closed, or at exit", false)
 }
 
@@ -340,7 +340,11 @@ func (p *printer) leftLines(groups []group, heading string, grew bool) {
 				heading = ""
 			}
 			p.places(places, 0, func(q runs.Place) string {
-				return fmt.Sprintf("%s, %s, oldest %s", words.PoolName(x.pool), count(q.Blocks, "block"), p.clock(q.Oldest))
+				step := ""
+				if grew && q.Blocks > 0 {
+					step = ", +" + words.Bytes(q.Bytes/q.Blocks) + " each"
+				}
+				return fmt.Sprintf("%s, %s%s, oldest %s", words.PoolName(x.pool), count(q.Blocks, "block"), step, p.clock(q.Oldest))
 			})
 		}
 	}
