@@ -176,9 +176,9 @@ func wipe(cmd *exec.Cmd) {
 
 // onHost finds the process below another one that has this pid in the
 // innermost of its pid namespaces.
-func (h *composedHost) onHost(below, pid int) (found int) {
-	h.Helper()
-	h.until(fmt.Sprintf("process %d is seen from the host", pid), func() bool {
+func (s *stage) onHost(below, pid int) (found int) {
+	s.Helper()
+	s.until(fmt.Sprintf("process %d is seen from the host", pid), func() bool {
 		found = 0
 		for _, p := range append(descendants(below), below) {
 			status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p))

@@ -48,14 +48,23 @@ const (
 	serverAgain   meanwhile = "over a restart of ttmon-server"
 	serverKilled  meanwhile = "over a kill of ttmon-server"
 	serverLate    meanwhile = "over a kill of ttmon-server after its peak"
+	indexLost     meanwhile = "over a kill of ttmon-server, its runs deleted"
 	programKilled meanwhile = "killed"
+	crashed       meanwhile = "crashed"
+	terminated    meanwhile = "terminated"
+	inContainer   meanwhile = "in a container"
 )
+
+// signal is what ends the program; 0: it exits.
+func (m meanwhile) signal() syscall.Signal {
+	return map[meanwhile]syscall.Signal{programKilled: syscall.SIGKILL, crashed: syscall.SIGSEGV, terminated: syscall.SIGTERM}[m]
+}
 
 // runScenarios hold the account of a run against what the simulator and ttnn know.
 func runScenarios() (list []scenario) {
 	for _, by := range []seenBy{seenInShm, seenByProbes, seenByLibrary} {
-		for _, what := range []meanwhile{nothing, ttmondAgain, ttmondKilled, serverAgain, serverKilled, serverLate, programKilled} {
-			quick := by == seenInShm && what == serverLate || by == seenByProbes && what == programKilled || by == seenByLibrary && what == ttmondKilled
+		for _, what := range []meanwhile{nothing, ttmondAgain, ttmondKilled, serverAgain, serverKilled, serverLate, indexLost, programKilled, crashed, terminated, inContainer} {
+			quick := by == seenInShm && what == serverLate || by == seenByProbes && what == programKilled || by == seenByLibrary && what == ttmondKilled || by == seenByProbes && what == inContainer
 			list = append(list, scenario{
 				name: fmt.Sprintf("a run seen by %s, %s", by, what), how: alone | when(quick, fast),
 				play: func(s *stage) { (&watchedRun{stage: s, by: by, what: what, truth: map[string]curve{}}).play() },
@@ -73,6 +82,7 @@ type watchedRun struct {
 	d      *daemon
 	server *exec.Cmd
 	job    *ttnn.Job
+	pid    int // of the job, on the host
 	began  time.Time
 	truth  map[string]curve // pools, and what the board measures
 	// At the disturbance: when it was, and how the run was seen until then.
@@ -138,7 +148,7 @@ func (r *watchedRun) play() {
 	r.await("it is seen", func(x *runs.Run) bool {
 		return x.Observed > 2 && x.Pools["dram"].Held == 128*mib && x.Pools["l1"].Held == 2*mib
 	})
-	if r.what == serverLate {
+	if r.what == serverLate || r.what == indexLost {
 		r.peakFor(journalWritten)
 		r.disturb()
 		seen := time.Now()
@@ -234,8 +244,12 @@ func (r *watchedRun) startJob() {
 	if r.by == seenByLibrary {
 		before = append([]string{filepath.Join(bin, "ttmon"), "run", "--quiet", "--stacks", "--"}, before...)
 	}
+	if r.what == inContainer {
+		before = append([]string{"unshare", "--pid", "--fork", "--kill-child", "--mount", "sh", "-c", `mount -t proc proc /proc && exec "$@"`, "sh"}, before...)
+	}
 	r.began = time.Now()
-	r.job = r.launch(ttnn.Newest, nil, before...)
+	job, cmd := r.launchCommand(ttnn.Newest, nil, before...)
+	r.job, r.pid = job, r.onHost(cmd.Process.Pid, job.PID)
 	r.do(r.job, open)
 }
 
@@ -263,7 +277,7 @@ func (r *watchedRun) disturb() {
 		r.bootDaemon(r.d)
 	case serverAgain:
 		r.restartServer(syscall.SIGTERM)
-	case serverKilled, serverLate:
+	case serverKilled, serverLate, indexLost:
 		r.restartServer(syscall.SIGKILL)
 	}
 }
@@ -274,13 +288,18 @@ func (r *watchedRun) restartServer(sig syscall.Signal) {
 		r.Fatal(err)
 	}
 	_ = r.server.Wait()
+	if r.what == indexLost {
+		if err := os.RemoveAll(filepath.Join(filepath.Dir(r.d.api), "past", "runs")); err != nil {
+			r.Fatal(err)
+		}
+	}
 	r.startRuns()
 }
 
 func (r *watchedRun) end() {
 	r.Helper()
-	if r.what == programKilled {
-		if err := syscall.Kill(r.job.PID, syscall.SIGKILL); err != nil {
+	if sig := r.what.signal(); sig != 0 {
+		if err := syscall.Kill(r.pid, sig); err != nil {
 			r.Fatal(err)
 		}
 		_ = r.job.End() // it says that it was killed
@@ -312,10 +331,10 @@ func (r *watchedRun) judge(x *runs.Run) {
 	r.Helper()
 	r.fact("devices", "[0]", fmt.Sprint(x.Indexes()))
 	if len(x.Devices) != 1 || len(x.Processes) == 0 {
-		r.fact("processes", fmt.Sprint(r.job.PID), fmt.Sprint(x.Processes))
+		r.fact("processes", fmt.Sprint(r.pid), fmt.Sprint(x.Processes))
 		return
 	}
-	r.fact("process", fmt.Sprint(r.job.PID), fmt.Sprint(x.Processes[0].PID)) // ttnn starts helpers, which have its descriptors for a moment
+	r.fact("process", fmt.Sprint(r.pid), fmt.Sprint(x.Processes[0].PID)) // ttnn starts helpers, which have its descriptors for a moment
 	d := &x.Devices[0]
 	for _, pool := range []struct {
 		name  string
@@ -360,8 +379,8 @@ func (r *watchedRun) measured(x *runs.Run, d *runs.Device) {
 func (r *watchedRun) ending(x *runs.Run) {
 	r.Helper()
 	want, said := "exited 0", string(x.End.Kind)
-	if r.what == programKilled {
-		want = "killed 9"
+	if sig := r.what.signal(); sig != 0 {
+		want = fmt.Sprintf("killed %d", sig)
 	}
 	switch {
 	case x.End.Signal != 0:
@@ -462,7 +481,7 @@ func comparedRuns(s *stage) {
 		r.awaitRun(name, func(x *runs.Run) bool { return x.Pools["dram"].Held == uint64(bytes) })
 		if n == 0 {
 			r.end()
-		} else if err := syscall.Kill(r.job.PID, syscall.SIGKILL); err != nil {
+		} else if err := syscall.Kill(r.pid, syscall.SIGKILL); err != nil {
 			s.Fatal(err)
 		} else {
 			_ = r.job.End()
