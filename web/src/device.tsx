@@ -2,7 +2,7 @@
 
 import { A, Bar, Empty, Panel, poolNames, Reasons, StateOf } from "./parts";
 import { EventList } from "./events";
-import { busyField, bytes, field, mark, sensorsOf, title } from "./figures";
+import { bytes, field, mark, sensorsOf, title } from "./figures";
 import { AllFacts, useFacts } from "./facts";
 import { Operations } from "./operations";
 import { MetricChart, ofDevices, useEvents, useRangeData } from "./metricchart";
@@ -82,6 +82,9 @@ function Neighbours(p: { devices: Device[]; at: number }) {
   );
 }
 
+
+/** The field that says how busy a device is: measured, or estimated where that is all there is. One label names both. */
+export const busyField = (s: SaidDevice): string => (s.values["busy"]?.why && !s.values["activity.estimate"]?.why ? "activity.estimate" : "busy");
 
 /** How it does, in a row: each value with its limit. */
 function Vitals(p: { d: Device; s: SaidDevice }) {

@@ -98,6 +98,3 @@ moment.today = () => day(new Date());
 moment.full = (t: Date) => day(t) + " " + clock(t);
 
 const day = (t: Date): string => `${t.getFullYear()}-${two(t.getMonth() + 1)}-${two(t.getDate())}`;
-
-/** The field that says how busy a device is: measured, or estimated where that is all there is. One label names both. */
-export const busyField = (s: SaidDevice): string => (s.values["busy"]?.why && !s.values["activity.estimate"]?.why ? "activity.estimate" : "busy");

@@ -2,7 +2,8 @@
 
 import { WhatChanged } from "./changed";
 import { HourCharts } from "./hour";
-import { busyField, field, head } from "./figures";
+import { busyField } from "./device";
+import { field, head } from "./figures";
 import { A, Bar, health, Panel, StateOf } from "./parts";
 import { ProcessTable } from "./processtable";
 import { setQuery, useRoute } from "./route";
