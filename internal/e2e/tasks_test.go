@@ -27,6 +27,8 @@ var taskBoards = map[string]string{
 //	start NAME SETTINGS  starts a workload; sigkill NAME kills it
 //	fragmented           starts a real ttnn program that finds no room in L1
 //	see PATTERN ARG…     waits until the output of ttmon ARG… matches
+//	step PATTERN ARG…    does the same, and counts: it is what the user types, twice at most
+//	task                 begins another task of the same host
 //	mark NAME            sets an environment variable to the time
 //
 // and a condition, [users]: programs can be run as several users.
@@ -51,6 +53,8 @@ func TestTasks(t *testing.T) {
 				"sigkill":    x.kill,
 				"fragmented": x.fragmented,
 				"see":        x.see,
+				"step":       x.step,
+				"task":       func(*testscript.TestScript, bool, []string) { x.steps = 0 },
 				"mark": func(ts *testscript.TestScript, _ bool, args []string) {
 					second := time.Now().Truncate(time.Second).Add(time.Second) // what is before it is not in it
 					time.Sleep(time.Until(second))
@@ -68,6 +72,7 @@ type task struct {
 	keeper *keeper
 	pids   map[string]string
 	state  string // what ttmon keeps by itself
+	steps  int    // that the user has taken
 }
 
 func (x *task) start(_ *testscript.TestScript, _ bool, args []string) {
@@ -88,6 +93,17 @@ func (x *task) fragmented(ts *testscript.TestScript, _ bool, _ []string) {
 	if f.ask("too-large", 2*someRows) {
 		ts.Fatalf("it fits")
 	}
+}
+
+// mostSteps is how many commands may answer what a user came for.
+const mostSteps = 2
+
+// step sees what a command prints that the user types.
+func (x *task) step(ts *testscript.TestScript, not bool, args []string) {
+	if x.steps++; x.steps > mostSteps {
+		ts.Fatalf("ttmon %q is command %d", args[1:], x.steps)
+	}
+	x.see(ts, not, args)
 }
 
 // see waits until ttmon prints something.
