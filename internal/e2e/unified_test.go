@@ -158,8 +158,10 @@ func TestUnifiedAPI(t *testing.T) {
 	j := play(t, u.host, ttnn.Newest, true)
 	for _, s := range []ttnn.Step{
 		{"do": "open", "l1_small": 32768},
-		{"do": "alloc", "name": "x", "pool": "dram", "bytes": 64 * mib}, {"do": "alloc", "name": "y", "pool": "dram", "bytes": 8 * mib},
-		{"do": "alloc", "name": "z", "pool": "l1", "bytes": mib}, {"do": "free", "name": "x"},
+		{"do": "alloc", "name": "x", "pool": "dram", "bytes": 64 * mib},
+		{"do": "alloc", "name": "y", "pool": "dram", "bytes": 8 * mib},
+		{"do": "alloc", "name": "z", "pool": "l1", "bytes": mib},
+		{"do": "free", "name": "x"},
 	} {
 		if _, err := j.Do(s); err != nil {
 			t.Fatal(err)
