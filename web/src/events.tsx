@@ -60,7 +60,7 @@ const newest = (list: Event[]) => [...list].reverse();
 function Comings(p: { events: Event[] }) {
   if (p.events.length === 0) return null;
   return (
-    <details open={p.events.length <= 10}>
+    <details class="body" open={p.events.length <= 10}>
       <summary>Starts and exits of processes ({p.events.length})</summary>
       <EventList events={p.events} problem="" />
     </details>
@@ -76,6 +76,8 @@ export function EventsPage(p: { s: State }) {
   const shown = events.filter(
     (e) => (level === "all" || e.level === level || (level === "warning" && e.level === "critical")) && (!filter || e.text.toLowerCase().includes(filter)),
   );
+  const others = newest(shown.filter((e) => !comings.has(e.kind)));
+  const came = newest(shown.filter((e) => comings.has(e.kind)));
   return (
     <>
       <Alerts s={p.s} />
@@ -89,8 +91,8 @@ export function EventsPage(p: { s: State }) {
         }
       >
         <Timeline events={shown} start={range.start} end={range.end} />
-        <EventList events={newest(shown.filter((e) => !comings.has(e.kind)))} problem={problem} />
-        <Comings events={newest(shown.filter((e) => comings.has(e.kind)))} />
+        {others.length === 0 && came.length > 0 && !problem ? <Empty>Nothing but starts and exits of processes.</Empty> : <EventList events={others} problem={problem} />}
+        <Comings events={came} />
       </Panel>
       <WhatChanged />
     </>
