@@ -71,6 +71,9 @@ func runScenarios() (list []scenario) {
 			})
 		}
 	}
+	for _, by := range []seenBy{seenInShm, seenByProbes, seenByLibrary} {
+		list = append(list, scenario{name: fmt.Sprintf("two runs at once, seen by %s", by), how: alone | when(by == seenByLibrary, fast), play: func(s *stage) { runsAtOnce(s, by) }})
+	}
 	return append(list, scenario{name: "two runs with libttmon, compared", how: alone | fast, play: comparedRuns})
 }
 
@@ -468,6 +471,36 @@ func (r *watchedRun) near(what string, truth, said, share float64) {
 	r.enter(row{what: what, truth: fmt.Sprintf("%.3f", truth), said: fmt.Sprintf("%.3f", said), verdict: v})
 }
 
+// runsAtOnce: of two programs that share a device each has its own peak, and the other
+// beside it.
+func runsAtOnce(s *stage, by seenBy) {
+	r := &watchedRun{stage: s, by: by, truth: map[string]curve{}}
+	r.prepare()
+	var jobs []*ttnn.Job
+	truth := []uint64{64 * mib, 192 * mib}
+	for n, bytes := range truth {
+		r.startJob()
+		s.do(r.job, alloc("a", "dram", int(bytes)))
+		jobs = append(jobs, r.job)
+		r.awaitRun(fmt.Sprintf("r%d", n+1), func(x *runs.Run) bool { return x.Pools["dram"].Held == bytes })
+	}
+	r.awaitRun("r1", func(x *runs.Run) bool { return x.Shared() > 1 })
+	for _, j := range jobs {
+		if err := j.End(); err != nil {
+			s.Fatal(err)
+		}
+	}
+	for n, bytes := range truth {
+		name := fmt.Sprintf("r%d", n+1)
+		x := r.awaitRun(name, func(x *runs.Run) bool { return x.End.Kind != runs.Running && x.End.Kind != runs.Closed })
+		r.peak("peak of dram of "+name, bytes, x.Pools["dram"])
+		r.fact("others beside "+name, "1", fmt.Sprint(len(x.Neighbours)))
+		if took := x.Took().Seconds(); x.Shared() < 1 || x.Shared() > took {
+			r.fact("seconds shared of "+name, fmt.Sprintf("1 to %.0f", took), fmt.Sprintf("%.1f", x.Shared()))
+		}
+	}
+}
+
 // comparedRuns: of two runs of a program ttmon diff names the line by which the peak
 // grew, to their user and to root, after a restart of ttmond, and to no other user.
 func comparedRuns(s *stage) {
@@ -504,11 +537,16 @@ func comparedRuns(s *stage) {
 }
 
 // awaitRun waits for one of several runs.
-func (r *watchedRun) awaitRun(name string, holds func(*runs.Run) bool) {
+func (r *watchedRun) awaitRun(name string, holds func(*runs.Run) bool) (run *runs.Run) {
 	r.Helper()
 	r.until("it comes so far with "+name, func() bool {
 		got := r.run(filepath.Join(bin, "ttmon"), "runs", name, "--json", "--daemon", r.d.api)
 		var a runs.Answer
-		return got.code == 0 && json.Unmarshal([]byte(got.out), &a) == nil && len(a.Runs) == 1 && holds(&a.Runs[0])
+		if got.code != 0 || json.Unmarshal([]byte(got.out), &a) != nil || len(a.Runs) != 1 {
+			return false
+		}
+		run = &a.Runs[0]
+		return holds(run)
 	})
+	return run
 }
