@@ -72,6 +72,7 @@ func runScenarios() (list []scenario) {
 		}
 	}
 	for _, by := range []seenBy{seenInShm, seenByProbes, seenByLibrary} {
+		list = append(list, scenario{name: fmt.Sprintf("a peak between two snapshots, seen by %s", by), how: alone | when(by == seenByLibrary, fast), play: func(s *stage) { peakBetween(s, by) }})
 		list = append(list, scenario{name: fmt.Sprintf("two runs at once, seen by %s", by), how: alone | when(by == seenByLibrary, fast), play: func(s *stage) { runsAtOnce(s, by) }})
 	}
 	return append(list, scenario{name: "two runs with libttmon, compared", how: alone | fast, play: comparedRuns})
@@ -469,6 +470,30 @@ func (r *watchedRun) near(what string, truth, said, share float64) {
 		v = wrong
 	}
 	r.enter(row{what: what, truth: fmt.Sprintf("%.3f", truth), said: fmt.Sprintf("%.3f", said), verdict: v})
+}
+
+// peakBetween: what a program holds for much less than a second no snapshot need have
+// seen. Its ledger has it; without one the peak is a bound below it, or missing.
+func peakBetween(s *stage, by seenBy) {
+	const truth = 256 * mib
+	r := &watchedRun{stage: s, by: by, truth: map[string]curve{}}
+	r.prepare()
+	r.startJob()
+	s.do(r.job, alloc("a", "dram", truth), ttnn.Step{"do": "free", "name": "a"})
+	r.await("the program is seen", func(x *runs.Run) bool { return x.Observed > 1 })
+	r.end()
+	p := r.await("it has ended", func(x *runs.Run) bool { return x.End.Kind != runs.Running && x.End.Kind != runs.Closed }).Pools["dram"]
+	n, bound, known := p.PeakBytes().Best()
+	v := wrong
+	switch {
+	case known && n == truth && (bound == model.Exact || by != seenByLibrary):
+		v = right
+	case known && n < truth && bound != model.Exact && by != seenByLibrary:
+		v = bounded
+	case !known && by != seenByLibrary:
+		v = missing
+	}
+	r.enter(row{what: "peak of dram", truth: words.Bytes(truth), said: words.Figure(p.PeakBytes()), verdict: v, why: "no snapshot need have seen it"})
 }
 
 // runsAtOnce: of two programs that share a device each has its own peak, and the other
