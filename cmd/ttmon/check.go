@@ -116,7 +116,7 @@ func (c *checkCmd) run() error {
 		return err
 	}
 	r := check.Run(s)
-	if err := c.Output("").Write(r.Append(nil)); err != nil {
+	if err := c.PrintText(r.Append(nil)); err != nil {
 		return err
 	}
 	if r.Status != nagios.OK {
