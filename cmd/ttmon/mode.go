@@ -65,7 +65,7 @@ func (s *smi) job() (repeat.Job, error) {
 
 func (s *smi) tableJob() (repeat.Job, error) {
 	return repeat.Job{InPlace: true, Print: func(dst []byte, snap *model.Snapshot, o text.Options) []byte {
-		o.Plain = s.compact
+		o.Plain, o.Names = s.compact, s.names
 		return text.AppendTable(dst, snap, o)
 	}}, nil
 }

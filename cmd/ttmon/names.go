@@ -126,6 +126,8 @@ func prototypeSMI(args []string) []string {
 		return slices.Concat([]string{"mem"}, f.every(), f.rest)
 	case f.details:
 		out = append(out, "--query")
+	default:
+		out = append(out, "--names")
 	}
 	switch {
 	case f.watch && f.refresh == "":

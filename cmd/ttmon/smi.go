@@ -40,7 +40,7 @@ type smi struct {
 
 	// The official tool's.
 	snapshot, noTTY, ttList, trays bool
-	compact, local                 bool
+	compact, names, local          bool
 	strict                         bool
 	columns                        string
 	reset                          bool
@@ -116,6 +116,8 @@ func (s *smi) flags() {
 	f.BoolVar(&s.ttList, "list", false, "the boards as the official tt-smi lists them (also -ls)")
 	f.BoolVar(&s.trays, "glx_list_tray_to_device", false, "which device is in which tray of a Galaxy")
 	f.BoolVarP(&s.compact, "compact", "c", false, "a smaller table, without bars")
+	f.BoolVar(&s.names, "names", false, "what tt-metal calls the chips, beside their boards")
+	_ = f.MarkHidden("names")
 	f.BoolVar(&s.local, "local", false, "leave out chips reached through other chips")
 	f.BoolVar(&s.strict, "error-on-warning", false, "also exit with 15 on a warning (also -eow)")
 	f.StringVar(&s.columns, "columns", "", "not offered: the table takes the width of the terminal")

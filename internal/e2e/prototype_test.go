@@ -176,7 +176,7 @@ func TestPrototypeUsersDay(t *testing.T) {
 			t.Errorf("device %d: %+v", i, d.Memory.Pools[model.DRAM])
 		}
 	}
-	if out := u.run("tt_smi").out; strings.Count(out, "p150a") != 4 {
+	if out := u.run("tt_smi").out; strings.Count(out, "p150a") != 4 || strings.Count(out, "Blackhole") != 4 {
 		t.Errorf("four boards are not in\n%s", out)
 	}
 

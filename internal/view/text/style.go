@@ -14,6 +14,7 @@ type Options struct {
 	Zone    *time.Location // of times; nil means local
 	Plain   bool           // no bars: a narrower, quieter table
 	Who     bool           // whom to ask about each process
+	Names   bool           // of tt-metal for the chips, as the tt_smi of the prototype had them
 }
 
 func (o *Options) zone() *time.Location {

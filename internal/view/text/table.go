@@ -209,7 +209,12 @@ func (t *deviceTable) choose(boards bool) {
 	if boards {
 		t.add(lines.Column{Head: "Board", Least: 5}, fill{device: boardCell, chip: chipNameCell})
 	}
-	t.add(lines.Column{Head: "Bus id", Least: 12, Rank: 45}, fill{device: func(d *model.Device) lines.Cell { return lines.C(d.BusID) }})
+	bus := 45
+	if t.o.Names {
+		t.add(lines.Column{Head: "Name", Least: 9}, fill{device: func(d *model.Device) lines.Cell { return lines.C(archName(d.Arch)) }})
+		bus = 60 // goes before the bar, which the prototype had
+	}
+	t.add(lines.Column{Head: "Bus id", Least: 12, Rank: bus}, fill{device: func(d *model.Device) lines.Cell { return lines.C(d.BusID) }})
 	t.add(lines.Column{Head: "State", Least: words.StateWidth}, fill{device: func(d *model.Device) lines.Cell { return stateCell(t.judged, d) }})
 	// Their widths are for values that are rare: 100 °C, 100/150 W, ~100 %.
 	t.field("temperature.asic", 6, 3, temperature).Tight = true
@@ -276,6 +281,17 @@ func (t *deviceTable) extras() {
 	optional("current.core", 5, (*metric.Shown).Text)
 	optional("numa.node", 4, (*metric.Shown).Text)
 	optional("board.serial", 16, (*metric.Shown).Text)
+}
+
+// archName is what tt-metal calls a generation of chips.
+func archName(a model.Arch) string {
+	switch a {
+	case model.Wormhole:
+		return "Wormhole_B0"
+	case model.Blackhole:
+		return "Blackhole"
+	}
+	return words.Nothing
 }
 
 // chipNameCell is a chip as a branch of its board.
