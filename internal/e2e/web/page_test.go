@@ -160,13 +160,14 @@ func gone(t *testing.T, b *tab, n *node, pid string) {
 	before := eval[int](b, `Math.floor(Date.now() / 1000) - 5`) // what is a second old is now, to the slider
 	at := fmt.Sprintf(`"at=" + encodeURIComponent(new Date(%d000).toISOString())`, before)
 	b.visit(n.url + "/processes")
+	b.until("it runs", `[...document.querySelectorAll("table.processes a")].some(e => e.textContent === "`+pid+`")`)
 	b.until("it is in a moment that is kept", `fetch("/api/v1/past?" + `+at+`).then(r => r.json()).then(s => s.processes.some(p => p.pid === `+pid+`))`)
 	n.ctl("kill", pid)
 	b.until("it is gone", `![...document.querySelectorAll("table.processes a")].some(e => e.textContent === "`+pid+`")`)
 	b.until("the way back is open", `document.querySelector(".timebar input[type=range]") !== null || (document.querySelector("[aria-label='Look back in time']").click(), false)`)
 	eval[any](b, fmt.Sprintf(`(() => { const e = document.querySelector(".timebar input[type=range]"); e.value = %d; e.dispatchEvent(new Event("input", {bubbles: true})); e.dispatchEvent(new Event("change", {bubbles: true})); })()`, before))
 	b.until("the moment is in the address", `new URLSearchParams(location.search).has("at")`)
-	b.until("it runs at that moment", `[...document.querySelectorAll("table.processes a")].some(e => e.textContent === "`+pid+`")`)
+	b.until("it runs at that moment", `document.querySelector(".fresh.past") !== null && [...document.querySelectorAll("table.processes a")].some(e => e.textContent === "`+pid+`")`)
 	if eval[bool](b, fmt.Sprintf(`document.body.innerText.includes(%q)`, evilCmd)) {
 		t.Error("a viewer without a ticket sees the command line of a process that has ended")
 	}
