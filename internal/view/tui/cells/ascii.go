@@ -3,6 +3,7 @@ package cells
 import (
 	"bytes"
 	"math/bits"
+	"slices"
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/words"
@@ -24,6 +25,10 @@ func AppendASCII(dst []byte, s string) []byte {
 				dst = dst[:len(dst)-1]
 			}
 			dst = append(dst, asciiAtLeast...)
+		case degree: // "91 °C" is "91 C", and what stands before it keeps its column
+			if at := number(dst[min(begun, len(dst)):]); at >= 0 && bytes.HasSuffix(dst[:begun+at], []byte("  ")) {
+				dst = slices.Insert(dst, begun+at, ' ')
+			}
 		case ellipsis:
 			gives := givesWay(dst, begun)
 			if cut {
@@ -40,6 +45,16 @@ func AppendASCII(dst []byte, s string) []byte {
 		}
 	}
 	return dst
+}
+
+// number is where the number begins that ends a text, with a blank behind it; -1: none.
+func number(text []byte) int {
+	digits, blank := bytes.CutSuffix(text, []byte(" "))
+	at := bytes.LastIndexAny(digits, " \n") + 1
+	if !blank || at == len(digits) {
+		return -1
+	}
+	return at
 }
 
 // givesWay is how many cells before an ellipsis it may take: padding, or the end of the
@@ -64,6 +79,7 @@ func plainRune(r rune) string {
 const (
 	atLeast       = '≥'
 	ellipsis      = '…'
+	degree        = '°'
 	asciiAtLeast  = ">="
 	asciiEllipsis = "..."
 )
@@ -76,6 +92,8 @@ func (g *Grid) WidenASCII() {
 		for x := range row {
 			text := ""
 			switch row[x].Rune {
+			case degree:
+				closeDegree(row[:x+1])
 			case atLeast:
 				text = asciiAtLeast
 			case ellipsis:
@@ -90,6 +108,21 @@ func (g *Grid) WidenASCII() {
 			}
 		}
 	}
+}
+
+// closeDegree moves the number before a degree sign, the last cell of a row, to where that
+// is, if there is padding before it.
+func closeDegree(row []Cell) {
+	sign := len(row) - 1
+	from := sign - 1 // the blank before the sign
+	for from > 0 && row[from-1].Rune != ' ' {
+		from--
+	}
+	if from < 2 || row[sign-1].Rune != ' ' || row[from-1].Rune != ' ' || row[from-2].Rune != ' ' {
+		return
+	}
+	copy(row[from+1:], row[from:sign])
+	row[from] = row[from-1]
 }
 
 // ASCIIRune is the closest plain character for one.

@@ -12,7 +12,9 @@ func TestASCII(t *testing.T) {
 		"serve.py --mo… x": "serve.py --... x",
 		"  … 4 more":       "... 4 more",
 		"ttmon …":          "ttmo...",
-		"78 °C":            "78  C",
+		"78 °C":            "78 C",
+		"a 78 °C b":        "a 78 C b",
+		"hot   78 °C (80)": "hot    78 C (80)",
 	} {
 		t.Run(s, func(t *testing.T) {
 			if got := ASCII(s); got != want {
