@@ -107,13 +107,24 @@ func runAlone(t *testing.T, run string, env ...string) (out string, err error) {
 	return text.String(), err
 }
 
+// without leaves flags out of a command line, "-test.run=X" and "-test.run X" alike: the
+// test would start itself again and again.
+func without(args []string, flags ...string) (rest []string) {
+	for i := 0; i < len(args); i++ {
+		name, _, hasValue := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		switch {
+		case !strings.HasPrefix(args[i], "-") || !slices.Contains(flags, name):
+			rest = append(rest, args[i])
+		case !hasValue && name != "test.v": // the value is the next one
+			i++
+		}
+	}
+	return rest
+}
+
 // argumentsAlone are ours, but for other tests, and within the time that is left.
 func argumentsAlone(t *testing.T, run string) []string {
-	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(arg string) bool {
-		return hasAnyPrefix(strings.TrimLeft(arg, "-"), []string{
-			"test.run=", "test.skip=", "test.count=", "test.v=", "test.timeout=", "test.testlogfile=", "test.coverprofile=", "test.gocoverdir=",
-		})
-	})
+	args := without(os.Args[1:], "test.run", "test.skip", "test.count", "test.v", "test.timeout", "test.testlogfile", "test.coverprofile", "test.gocoverdir")
 	args = append([]string{"-test.run=" + run, "-test.count=1", "-test.v=true"}, args...)
 	if deadline, ok := t.Deadline(); ok {
 		args = append([]string{"-test.timeout=" + max(time.Until(deadline), time.Second).String()}, args...)

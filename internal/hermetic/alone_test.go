@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -74,5 +75,13 @@ func TestAloneEnds(t *testing.T) {
 				t.Errorf("%s: %v, exit code %d, want %d and %q:\n%s", how, err, code, want.code, want.line, out)
 			}
 		})
+	}
+}
+
+// However a test was chosen, what it starts runs the one that it asks for.
+func TestWithout(t *testing.T) {
+	got := without([]string{"-test.run=A", "-test.run", "B", "--test.count", "2", "-test.v", "-test.short", "-compose", "300", "test.run"}, "test.run", "test.count", "test.v")
+	if want := []string{"-test.short", "-compose", "300", "test.run"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
