@@ -73,7 +73,7 @@ func (a *app) exitCode(name string, err error) int {
 			return code
 		}
 	}
-	fmt.Fprintf(a.Stderr, "%s: %s\n", name, words.Escape(err.Error()))
+	_ = a.PrintAside(fmt.Appendf(nil, "%s: %s\n", name, words.Escape(err.Error())))
 	return code
 }
 

@@ -116,10 +116,12 @@ func (a *app) daemonReload() error {
 		case err != nil:
 			return err
 		case len(changes) == 0:
-			fmt.Fprintln(a.Stdout, "the configuration has not changed")
+			changes = []string{"the configuration has not changed"}
 		}
 		for _, line := range changes {
-			fmt.Fprintln(a.Stdout, words.Escape(line))
+			if err := a.PrintText([]byte(words.Escape(line) + "\n")); err != nil {
+				return err
+			}
 		}
 		return a.reloadServer(ctx, c.Path())
 	})
@@ -148,32 +150,32 @@ func (a *app) reloadServer(ctx context.Context, daemon string) error {
 		return exit.With(exit.Internal, "ttmon-server: %w", err)
 	}
 	for _, line := range changes {
-		fmt.Fprintln(a.Stdout, "ttmon-server:", words.Escape(line))
+		if err := a.PrintText([]byte("ttmon-server: " + words.Escape(line) + "\n")); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// serverStatus shows how the ttmon-server is doing, below ttmond.
-func (a *app) serverStatus(ctx context.Context, daemon string) (problems, warnings int) {
+// appendServerStatus appends how the ttmon-server is doing, below ttmond.
+func (a *app) appendServerStatus(ctx context.Context, dst []byte, daemon string) (out []byte, problems, warnings int) {
 	c := a.server(daemon)
 	if c == nil {
-		fmt.Fprintln(a.Stdout, "\nttmon-server is not running: no history, no alerts, no web page")
-		return 0, 0
+		return append(dst, "\nttmon-server is not running: no history, no alerts, no web page\n"...), 0, 0
 	}
 	defer c.Close()
 	h, _, err := c.Health(ctx)
 	if err != nil {
-		fmt.Fprintln(a.Stdout, "\nttmon-server does not respond:", words.Escape(err.Error()))
-		return 1, 0
+		return fmt.Appendf(dst, "\nttmon-server does not respond: %s\n", words.Escape(err.Error())), 1, 0
 	}
-	fmt.Fprintf(a.Stdout, "\nttmon-server %s at %s, pid %d: %s\n", words.Escape(h.Version), words.Escape(c.Path()), h.PID, text.HealthState(&h))
+	dst = fmt.Appendf(dst, "\nttmon-server %s at %s, pid %d: %s\n", words.Escape(h.Version), words.Escape(c.Path()), h.PID, text.HealthState(&h))
 	for _, p := range h.Problems {
-		fmt.Fprintf(a.Stdout, "  %s: %s\n", words.Escape(p.Part), words.Escape(p.Reason))
+		dst = fmt.Appendf(dst, "  %s: %s\n", words.Escape(p.Part), words.Escape(p.Reason))
 	}
 	for _, p := range h.Warnings {
-		fmt.Fprintf(a.Stdout, "  warning: %s: %s\n", words.Escape(p.Part), words.Escape(p.Reason))
+		dst = fmt.Appendf(dst, "  warning: %s: %s\n", words.Escape(p.Part), words.Escape(p.Reason))
 	}
-	return len(h.Problems), len(h.Warnings)
+	return dst, len(h.Problems), len(h.Warnings)
 }
 
 func (a *app) daemonStatus(asJSON bool) error {
@@ -182,18 +184,17 @@ func (a *app) daemonStatus(asJSON bool) error {
 		if err != nil {
 			return err
 		}
-		if asJSON {
-			_, _ = a.Stdout.Write(body)
-		} else {
-			_, _ = a.Stdout.Write(text.AppendHealth(nil, c.Path(), &h))
-		}
 		problems, warnings := len(h.Problems), len(h.Warnings)
-		if !asJSON {
-			p, w := a.serverStatus(ctx, c.Path())
+		if asJSON {
+			_, err = a.Stdout.Write(body)
+		} else {
+			out, p, w := a.appendServerStatus(ctx, text.AppendHealth(nil, c.Path(), &h), c.Path())
 			problems, warnings = problems+p, warnings+w
-			a.otherDaemons(ctx, c.Path(), h.PID)
+			err = a.PrintText(appendOtherDaemons(ctx, out, client.SocketPaths(a.Getenv), c.Path(), h.PID))
 		}
 		switch {
+		case err != nil:
+			return err
 		case problems > 0:
 			return exit.Silent(checkCritical)
 		case warnings > 0:
@@ -203,11 +204,11 @@ func (a *app) daemonStatus(asJSON bool) error {
 	})
 }
 
-// otherDaemons names the ttmonds that run beside the one whose figures are shown: where
-// ttmon looks for one, and where other users have theirs.
-func (a *app) otherDaemons(ctx context.Context, shown string, pid int) {
+// appendOtherDaemons names the ttmonds that run beside the one whose figures are shown:
+// where ttmon looks for one, and where other users have theirs.
+func appendOtherDaemons(ctx context.Context, dst []byte, paths []string, shown string, pid int) []byte {
 	listening := host.ListeningDaemons()
-	paths := append(client.SocketPaths(a.Getenv), listening...)
+	paths = append(paths, listening...)
 	slices.Sort(paths)
 	for _, path := range slices.Compact(paths) {
 		if path == shown {
@@ -218,11 +219,12 @@ func (a *app) otherDaemons(ctx context.Context, shown string, pid int) {
 		c.Close()
 		switch {
 		case err == nil && other.PID != pid:
-			fmt.Fprintf(a.Stdout, "\nanother ttmond runs, pid %d; figures are those of the one above, unless you say --daemon %s\n", other.PID, words.Escape(path))
+			dst = fmt.Appendf(dst, "\nanother ttmond runs, pid %d; figures are those of the one above, unless you say --daemon %s\n", other.PID, words.Escape(path))
 		case err != nil && slices.Contains(listening, path):
-			fmt.Fprintf(a.Stdout, "\nanother ttmond listens at %s and does not answer this user\n", words.Escape(path))
+			dst = fmt.Appendf(dst, "\nanother ttmond listens at %s and does not answer this user\n", words.Escape(path))
 		}
 	}
+	return dst
 }
 
 // daemonAlive asks what a watchdog asks: whether ttmond and its loop answer.

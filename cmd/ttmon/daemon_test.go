@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 // daemonAt serves a ttmond that says what it is told to.
@@ -87,6 +88,9 @@ func TestDaemonStatus(t *testing.T) {
 			}
 			if strings.Contains(out, "\x1b") {
 				t.Errorf("a control character reaches the terminal:\n%q", out)
+			}
+			if _, out, _ := runDaemonCommand(t, "--ascii", "--daemon", path, "daemon", "status"); strings.ContainsFunc(out, func(r rune) bool { return r > unicode.MaxASCII }) {
+				t.Errorf("not ASCII:\n%s", out)
 			}
 			// A restart would fix nothing but the loop.
 			if code, out, _ := runDaemonCommand(t, "--daemon", path, "daemon", "status", "--alive"); code != c.alive || out != "" {

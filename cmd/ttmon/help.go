@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ttmon/ttmon/internal/console"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
 )
 
 // helpWidth is the widest a line of help becomes, whatever the terminal.
@@ -33,18 +35,29 @@ func (a *app) newHelp() *cobra.Command {
 // helpOf prints the help of --help, which fits a screen: what a command does, how
 // it is used, its flags. ttmon help COMMAND and the manual have the rest.
 func (a *app) helpOf(cmd *cobra.Command, _ []string) {
-	fmt.Fprintf(a.Stdout, "%s.\n\n", cmd.Short)
-	_ = a.usageOf(cmd, a.Stdout)
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "%s.\n\n", cmd.Short)
+	_ = a.usageOf(cmd, &out)
+	_ = a.printHelp(out.Bytes())
+}
+
+// printHelp prints help whatever the other arguments say, also a wrong --color.
+func (a *app) printHelp(b []byte) error {
+	if a.UseASCII() {
+		b = cells.AppendASCII(nil, string(b))
+	}
+	return a.Output("").Write(b)
 }
 
 // fullHelp prints the whole description of a command, then its usage.
 func (a *app) fullHelp(cmd *cobra.Command) error {
-	fmt.Fprintf(a.Stdout, "%s\n\n", strings.TrimSpace(cmd.Long))
-	a.usage(cmd, a.Stdout, true)
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "%s\n\n", strings.TrimSpace(cmd.Long))
+	a.usage(cmd, &out, true)
 	if f := cmd.InheritedFlags(); f.HasAvailableFlags() {
-		fmt.Fprintf(a.Stdout, "\nGlobal flags:\n%s", flagUsages(f, a.helpColumns()))
+		fmt.Fprintf(&out, "\nGlobal flags:\n%s", flagUsages(f, a.helpColumns()))
 	}
-	return nil
+	return a.printHelp(out.Bytes())
 }
 
 // helpColumns is the width of help: that of the terminal, up to helpWidth.

@@ -90,7 +90,7 @@ func (r *recordCmd) run(args []string) error {
 		return err
 	}
 	if !r.quiet {
-		_, err = r.Stderr.Write(s.AppendSummary(nil))
+		err = r.PrintAside(s.AppendSummary(nil))
 	}
 	return err
 }

@@ -186,7 +186,7 @@ func recordedSource(rec *replay.Recording) source {
 
 // printMissing prints which parts of a recording could not be read.
 func (a *app) printMissing(file string, r *recording.Reader) {
-	a.Stderr.Write(replay.AppendMissing(nil, file, r))
+	_ = a.PrintAside(replay.AppendMissing(nil, file, r))
 }
 
 // printBlocks prints what programs held.

@@ -219,7 +219,7 @@ func (r *runCmd) run(args []string) error {
 		return err
 	}
 	if result.Recording != nil && r.summarize {
-		if _, err := r.Stderr.Write(result.Recording.AppendSummary(nil)); err != nil {
+		if err := r.PrintAside(result.Recording.AppendSummary(nil)); err != nil {
 			return err
 		}
 	}
@@ -277,7 +277,7 @@ func (r *runCmd) write(report *runreport.Report, c checked) error {
 		if err != nil {
 			return err
 		}
-		if _, err := r.Stderr.Write(runtext.Append(nil, report, runtext.Options{Width: width, ASCII: o.ASCII, Color: o.Color, Top: r.top})); err != nil {
+		if err := r.PrintAside(runtext.Append(nil, report, runtext.Options{Width: width, ASCII: o.ASCII, Color: o.Color, Top: r.top})); err != nil {
 			return err
 		}
 	}

@@ -83,6 +83,15 @@ func (c *Console) PrintText(b []byte) error {
 	return c.Output("").Write(b)
 }
 
+// PrintAside prints text for people to the standard error, as PrintText prints it.
+func (c *Console) PrintAside(b []byte) error {
+	if c.UseASCII() {
+		b = []byte(cells.ASCII(string(b)))
+	}
+	_, err := c.Stderr.Write(b)
+	return err
+}
+
 // WriteFile has fill write a file, which gets its name when it is complete: no
 // reader sees half of it. "-" is the standard output, and what is no regular file (a
 // pipe, a terminal) is written to as it is.
