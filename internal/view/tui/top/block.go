@@ -3,7 +3,6 @@ package top
 import (
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
@@ -234,5 +233,5 @@ func (a *deviceArea) drawCompact(s *State, box cells.Area, d *model.Device) {
 		box.Bar(half+5, y, box.W-half-6, bb)
 	}
 	pair(1, "DRAM", poolBar(&d.Memory, model.DRAM), "Pow", s.bar("power.draw", d))
-	pair(2, "L1", poolBar(&d.Memory, model.L1), strings.TrimSuffix(busyLabel(d), "."), s.busyBar(d, "est."))
+	pair(2, "L1", poolBar(&d.Memory, model.L1), busyLabel(d), s.busyBar(d, "est."))
 }
