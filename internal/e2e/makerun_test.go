@@ -42,6 +42,9 @@ func TestMakeRun(t *testing.T) {
 			if err != nil || !strings.Contains(string(out), "\nThe page: http://127.0.0.1:") {
 				t.Errorf("%v, or no page:\n%s", err, out)
 			}
+			if n := strings.Count(string(out), "http://"); n != 1 { // the page is gone at the end
+				t.Errorf("%d addresses, want 1:\n%s", n, out)
+			}
 			for i, w := range workloads {
 				if strings.Contains(string(out), w) != (i < shown) {
 					t.Errorf("%s is shown: %v, want %v:\n%s", w, i >= shown, i < shown, out)
