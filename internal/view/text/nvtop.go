@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/words"
 )
@@ -50,7 +51,7 @@ func quote(dst []byte, s string) []byte {
 // AppendNvtop writes a snapshot in the shape of "nvtop -s", for scripts that
 // were written for it and call ttmon as tt-nvtop: an array of devices, with the
 // fields of nvtop 3.3 in its order. Values are text with their unit, as nvtop
-// writes them; what it would show and no Tenstorrent board measures is null.
+// writes them; what it would show and is not measured is null.
 func AppendNvtop(dst []byte, s *model.Snapshot) []byte {
 	dst = append(dst, '[')
 	for i := range s.Devices {
@@ -74,9 +75,9 @@ func nvtopDevice(dst []byte, s *model.Snapshot, d *model.Device) []byte {
 	o.field("temp", text(d.Temperature, func(v float64) string { return whole(v) + "C" }))
 	o.field("fan_speed", text(d.Fan, func(v float64) string { return whole(v) + "RPM" }))
 	o.field("power_draw", text(d.Power, func(v float64) string { return whole(v) + "W" }))
-	for _, key := range []string{"gpu_util", "encode", "decode"} {
-		o.field(key, nil)
-	}
+	o.field("gpu_util", busyShare(&d.Work))
+	o.field("encode", nil)
+	o.field("decode", nil)
 	o.field("mem_util", share(dram.Used, dram.Total))
 	o.field("mem_total", text(dram.Total, decimal))
 	o.field("mem_used", amount(dram.Used))
@@ -106,7 +107,7 @@ func nvtopProcess(dst []byte, p *model.Process, u *model.DeviceUse, total model.
 	o.field("cmdline", ptr(words.Command(p)))
 	o.field("kind", ptr("compute"))
 	o.field("user", ptr(words.Foreign(p.User)))
-	o.field("gpu_usage", nil)
+	o.field("gpu_usage", usage(p, u.Device))
 	o.field("gpu_mem_bytes_alloc", amount(used))
 	o.field("gpu_mem_usage", share(used, total))
 	o.field("encode", nil)
@@ -114,13 +115,33 @@ func nvtopProcess(dst []byte, p *model.Process, u *model.DeviceUse, total model.
 	return append(o.dst, "\n   }"...)
 }
 
+// usage is how much of the time the programs of a process ran on a device.
+func usage(p *model.Process, device int) *string {
+	c := metric.BusiestChip(p, device)
+	if c == nil {
+		return nil
+	}
+	return busyShare(&c.Work)
+}
+
+// busyShare is how busy a chip is, where all of it was measured. nvtop has no
+// mark for a bound or an estimate; ttmon smi --json has both.
+func busyShare(w *model.Work) *string {
+	if w.Bound != model.Exact {
+		return nil
+	}
+	return text(w.Busy, ratio)
+}
+
+func ratio(v float64) string { return whole(100*v) + "%" }
+
 // share is a percentage of a total, where both are known.
 func share(used model.Bytes, total model.Reading[uint64]) *string {
 	n, _, known := used.Best()
 	if !known || !total.Known() || total.V == 0 {
 		return nil
 	}
-	return ptr(whole(100*float64(n)/float64(total.V)) + "%")
+	return ptr(ratio(float64(n) / float64(total.V)))
 }
 
 // amount is the best number of a memory figure. nvtop has no place for how

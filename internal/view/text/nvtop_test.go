@@ -2,10 +2,12 @@ package text
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
 )
 
@@ -24,6 +26,16 @@ func TestAppendNvtop(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got[1]); diff != "" {
 		t.Error(diff)
+	}
+	busy := tuitest.Host(1, 0)
+	busy.Devices[0].Work.Busy, busy.Devices[0].Work.Bound = model.Value(0.724), model.Exact
+	busy.Processes[0].Work.Chips = []model.ChipWork{{Work: model.Work{Busy: model.Value(0.5), Bound: model.Exact}}}
+	if b := string(AppendNvtop(nil, busy)); !strings.Contains(b, `"gpu_util": "72%"`) || !strings.Contains(b, `"gpu_usage": "50%"`) {
+		t.Errorf("measured, and not shown:\n%s", b)
+	}
+	busy.Devices[0].Work.Bound = model.AtLeast
+	if b := string(AppendNvtop(nil, busy)); !strings.Contains(b, `"gpu_util": null`) {
+		t.Errorf("a bound, without its mark:\n%s", b)
 	}
 	// A hung device has no figures, and says so by null rather than 0.
 	if got[3]["temp"] != nil || got[3]["mem_used"] != nil || got[3]["fan_speed"] != nil {
