@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -171,13 +172,16 @@ func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case who.sees():
-		out["text"] = "Signed in as root."
+		out["text"] = "Signed in as root"
 	case v.Level > 0:
 		out["sees"] = "hidden"
 		out["text"] = "This host hides other users' processes: their memory is in the sums, their names are not shown."
+		if who.exists {
+			out["text"] = fmt.Sprintf("Signed in as %s: this host hides other users' processes; their memory is in the sums, their names are not shown.", out["user"])
+		}
 	case who.exists:
 		out["sees"] = "own"
-		out["text"] = "Signed in: you see the sums of all users, and the blocks of your own processes."
+		out["text"] = fmt.Sprintf("Signed in as %s: you see the sums of all users, and the blocks of your own processes.", out["user"])
 	default:
 		out["sees"] = "public"
 		out["text"] = "Not signed in: you see what any user of this host sees. For the blocks of your own processes open the address that ttmon web prints."

@@ -70,7 +70,7 @@ func TestTicketIsGoodOnce(t *testing.T) {
 	if status, tree := ask(t, "POST", url+"/v1/session", "", `{"ticket":"`+secret+`"}`); status != http.StatusForbidden {
 		t.Errorf("the second time: status %d, %v", status, tree)
 	}
-	if _, tree := ask(t, "GET", url+"/v1/me", token, ""); tree["uid"] != float64(4711) {
+	if _, tree := ask(t, "GET", url+"/v1/me", token, ""); tree["uid"] != float64(4711) || !strings.HasPrefix(tree["text"].(string), "Signed in as 4711: ") {
 		t.Errorf("the session is %v", tree)
 	}
 	if _, tree := ask(t, "GET", url+"/v1/me", "", ""); tree["uid"] != nil {

@@ -324,12 +324,7 @@ function Foot(p: { s: State }) {
   const { me, snap } = p.s;
   return (
     <footer class="foot">
-      {me && (
-        <span>
-          {me.user ? `${me.user}: ` : ""}
-          {me.text}
-        </span>
-      )}
+      {me && <span>{me.text}</span>}
       <span>
         {snap && `driver ${snap.host.driver_version ?? "?"} · ${snap.host.kernel} · `}
         {!p.s.fleetOnly && (

@@ -207,6 +207,9 @@ func TestViewers(t *testing.T) {
 	b.says("you see what any user of this host sees")
 	b.visit(n.ticket())
 	b.says("Signed in as root")
+	if foot := eval[string](b, `document.querySelector("footer span").textContent`); foot != "Signed in as root" {
+		t.Errorf("the footer says %q", foot)
+	}
 	if eval[string](b, `location.hash`) != "" {
 		t.Error("the ticket is still in the address")
 	}
