@@ -10,7 +10,8 @@ import (
 )
 
 // Leaked says why a check for leaks failed: how much was not freed, what is allowed, and
-// the line that has most of it. One that grew step by step comes before all others.
+// the line that has most of it. One that grew step by step comes before all others; where
+// none did, it may be weights, and what allows for them is named.
 func Leaked(r *runreport.Report, limit uint64) string {
 	left := r.Left()
 	text := fmt.Sprintf("%s in %s not freed", words.Bytes(left.Bytes), count(left.Blocks, "block"))
@@ -39,9 +40,8 @@ func Leaked(r *runreport.Report, limit uint64) string {
 	if function != "" {
 		where += " " + function
 	}
-	verb := "holds"
 	if worst.Grew {
-		verb = "grew in each quarter of the run, by"
+		return fmt.Sprintf("%s; %s grew in each quarter of the run, by %s in %s", text, where, words.Bytes(worst.Bytes), of)
 	}
-	return fmt.Sprintf("%s; %s %s %s in %s", text, where, verb, words.Bytes(worst.Bytes), of)
+	return fmt.Sprintf("%s; %s holds %s in %s (no line was seen to grow; --fail-on-leak=SIZE allows what is kept on purpose)", text, where, words.Bytes(worst.Bytes), of)
 }
