@@ -139,7 +139,7 @@ func TestFirmwareTable(t *testing.T) {
 	if p := device(t, down, 0).DownPorts()[0]; p.Channel != 8 || p.Peer.Name != "R" {
 		t.Errorf("down: %+v", p)
 	}
-	if r := runIn(t, h, "smi", "--daemon", d.api); !strings.Contains(r.out, "weak link") || !strings.Contains(r.out, "0L ↔ 0R channel 8 down (1 of 2 left)") {
+	if r := runIn(t, h, "smi", "--daemon", d.api); !strings.Contains(r.out, "weak link") || !strings.Contains(r.out, "0L ↔ 0R channel 8 down (1 of 2 up)") {
 		t.Errorf("smi does not say it:\n%s", r.out)
 	}
 	ctl(t, h, "log", "0", "SMC: link 8 lost")

@@ -138,7 +138,7 @@ func TestRunPage(t *testing.T) {
 	n.ctl("kill", pid)
 	b.visit(n.url + "/runs/r8")
 	b.says("Lines of code at the peak")
-	b.says("allocations of kv_cache without a call site")
+	b.says(`blocks tagged "kv_cache", no line recorded`)
 	b.shoot("run-lines")
 
 	small := open(t, telephone, n.url+"/runs/r7")

@@ -36,7 +36,7 @@ type Link struct {
 	All   int    `json:"all"`
 	Level string `json:"level" ts:"Level"` // ok, info where it is not known, warning or critical
 	Name  string `json:"name"`             // "10 ↔ 11"
-	Text  string `json:"text"`             // "channel 5 down (3 of 4 left)"
+	Text  string `json:"text"`             // "channel 5 down (3 of 4 up)"
 	// Figures are counters and traffic of all its channels, in words; empty: none is
 	// known.
 	Figures  string    `json:"figures"`
