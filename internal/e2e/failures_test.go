@@ -336,6 +336,9 @@ func TestFatalFailure(t *testing.T) {
 			k.until("a snapshot has the program", func(args ...string) result { return runIn(t, h, args...) }, func(s *model.Snapshot) bool {
 				return slices.ContainsFunc(s.Processes, func(p model.Process) bool { return p.PID == f.job.PID && len(p.Devices) > 0 })
 			})
+			if how == model.FromUprobe { // the snapshot was an extra one, and runs are made of those at every second
+				k.await("it is a run", func() bool { return k.runOf(f) != nil })
+			}
 			if _, err := f.job.Do(ttnn.Step{"do": "die", "pool": "l1", "rows": 100 * someRows, "columns": 2048}); err == nil {
 				t.Fatal("it lives")
 			}
@@ -370,18 +373,27 @@ func (k *keeper) namesTheLine(f *failing) {
 func (k *keeper) diedOf(f *failing) {
 	k.t.Helper()
 	k.await("its run has the failure", func() bool {
-		var a runs.Answer
-		if json.Unmarshal([]byte(runIn(k.t, k.host, "runs", "--json", "--daemon", k.api).out), &a) != nil {
+		r := k.runOf(f)
+		if r == nil || r.Failures == nil {
 			return false
 		}
-		i := slices.IndexFunc(a.Runs, func(r runs.Run) bool { return len(r.Processes) > 0 && r.Processes[0].PID == f.job.PID })
-		if i < 0 || a.Runs[i].Failures == nil {
-			return false
-		}
-		r := &a.Runs[i]
 		known := r.Failures.Count == 1 && r.Failures.Pool == "l1" && r.Failures.ID != ""
 		return known && r.End.NoRoom && strings.HasPrefix(r.End.Text, "out of L1, exit 1")
 	})
+}
+
+// runOf is the run of a program; nil: there is none yet.
+func (k *keeper) runOf(f *failing) *runs.Run {
+	k.t.Helper()
+	var a runs.Answer
+	if json.Unmarshal([]byte(runIn(k.t, k.host, "runs", "--json", "--daemon", k.api).out), &a) != nil {
+		return nil
+	}
+	i := slices.IndexFunc(a.Runs, func(r runs.Run) bool { return len(r.Processes) > 0 && r.Processes[0].PID == f.job.PID })
+	if i < 0 {
+		return nil
+	}
+	return &a.Runs[i]
 }
 
 // isRecorded: a recording that was made meanwhile tells the same story, and hands it
