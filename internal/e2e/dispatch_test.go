@@ -27,9 +27,10 @@ func TestDispatch(t *testing.T) {
 	root := func(args ...string) result { return runIn(t, h, args...) }
 	ctl(t, h, "run", "name=job,devices=0,kind=ledger,dram=1G,lib="+library+",work=matmul 10ms x1; idle 10ms")
 	ctl(t, h, "dispatch", "0", "0.5")
-	near := func(r model.Reading[float64], want float64) bool {
-		return r.Known() && r.V > want-0.1 && r.V < want+0.1
+	within := func(r model.Reading[float64], want, by float64) bool {
+		return r.Known() && r.V > want-by && r.V < want+by
 	}
+	near := func(r model.Reading[float64], want float64) bool { return within(r, want, 0.1) }
 	s := d.until("both accounts are there, and agree", root, func(s *model.Snapshot) bool {
 		one := device(t, s, 0)
 		return near(one.Telemetry.Dispatch.Busy, 0.5) && near(one.Chips[0].Work.Busy, 0.5)
@@ -51,7 +52,8 @@ func TestDispatch(t *testing.T) {
 	})
 	ctl(t, h, "dispatch", "0", "0.05") // libttmon has seen half of the time, at least
 	s = d.until("they contradict each other", root, func(s *model.Snapshot) bool { return device(t, s, 0).Work.Cause == model.WorkDispatch })
-	if one := device(t, s, 0); one.Work.Bound != model.Unsure || !near(one.Work.Busy, 0.5) || !near(one.Telemetry.Dispatch.Busy, 0.05) {
+	if one := device(t, s, 0); one.Work.Bound != model.Unsure || !within(one.Work.Busy, 0.5, 0.25) || // a snapshot on demand has programs of 10 ms in a window of 100
+		!near(one.Telemetry.Dispatch.Busy, 0.05) {
 		t.Errorf("%+v, %+v", one.Work, one.Telemetry.Dispatch)
 	}
 	for _, args := range [][]string{{"smi", "-q"}, {"smi", "--json"}} {
