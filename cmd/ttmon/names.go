@@ -35,7 +35,7 @@ var otherNames = []otherName{
 	{name: "tt_smi_umd", command: "smi", args: prototypeScreen},
 	{name: "allocation_monitor_client", command: "mem"},
 	{name: "memory_monitor_test", command: "mem", args: memoryTest},
-	{name: "allocation_server_poc", program: "ttmond"},
+	{name: "allocation_server_poc", program: "ttmond", args: oldServer},
 }
 
 // nameOf returns what a program name stands for; nil: for ttmon itself.
@@ -167,6 +167,9 @@ func memoryTest(args []string) []string {
 	return slices.Concat(command, f.every(), f.rest)
 }
 
+// oldServer: allocation_server_poc -q. It believed each report for every device.
+func oldServer(args []string) []string { return append([]string{"--unopened"}, args...) }
+
 // testHost is the command line of ttmon-sim that has programs allocate and free memory
 // beside a command.
 func testHost(command []string) []string {
@@ -181,6 +184,9 @@ func testHost(command []string) []string {
 // that. It returns where there is none to run, or it cannot be.
 func (a *app) instead(n *otherName, args []string) error {
 	program := n.program
+	if program != "" && n.args != nil {
+		args = n.args(args)
+	}
 	if n.name == "memory_monitor_test" && parsePrototype(args).test {
 		self, err := os.Executable()
 		if err != nil {

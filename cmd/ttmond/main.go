@@ -114,6 +114,7 @@ func (f *flags) flagSet() *pflag.FlagSet {
 	p.BoolVar(&f.checkConfig, "check-config", false, "check the configuration, print the result with all defaults, and exit")
 	p.StringVar(&f.Firmware, "firmware", "", "read the chips' firmware telemetry: `off|table|full` (default off)")
 	p.BoolVar(&f.Waits, "uprobe-waits", false, "also trace what programs enqueue and wait for; costs a few microseconds per call")
+	p.BoolVar(&f.Unopened, "unopened", false, "count reports for devices that their program does not have open, marked ~")
 	p.BoolVar(&f.NoUprobe, "no-uprobe", false, "do not trace the allocators of programs with uprobes")
 	p.BoolVarP(&f.Verbose, "verbose", "v", false, "log at debug level")
 	p.BoolVarP(&f.Quiet, "quiet", "q", false, "log warnings and errors only")

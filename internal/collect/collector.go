@@ -36,6 +36,9 @@ type Options struct {
 	// Sources are those that others feed, and that know processes better than
 	// tt-metal's own statistics.
 	Sources []Source
+	// Unopened counts what programs report for devices that they do not have open, with a
+	// doubt.
+	Unopened bool
 	// Ledgers says what is done with ledgers that dead processes left; its
 	// Root is the collector's.
 	Ledgers track.Options
@@ -88,10 +91,11 @@ type Collector struct {
 	host      model.Host // what does not change
 	simulated bool
 
-	sources []Source
-	ended   func(track.Ended)
-	exited  func(track.Exited)
-	engines engineTimes // of the last reading of processes
+	sources  []Source
+	unopened bool
+	ended    func(track.Ended)
+	exited   func(track.Exited)
+	engines  engineTimes // of the last reading of processes
 	// exitedNow are the processes whose last ledgers the last sweep found.
 	exitedNow []track.Exited
 	origin    model.Origin
@@ -126,6 +130,7 @@ func New(root hostfs.Root, opts Options) *Collector {
 		processes: proc.New(root),
 		idle:      map[idleKey]*idlePower{},
 		sources:   opts.Sources,
+		unopened:  opts.Unopened,
 		chips: chips{
 			descriptors: umd.Finder{Root: root}, capacities: map[uint64]shm.Capacity{}, known: map[string]board.Endpoint{},
 		},

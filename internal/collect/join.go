@@ -24,6 +24,8 @@ type join struct {
 	places map[uint64]place
 	idle   func(device int) bool // according to the driver no process has it open
 	opens  func(id model.ProcessID, device int) proc.Hold
+	// unopened: reports for devices that their process does not have open count, too.
+	unopened bool
 
 	held   map[model.ProcessID][]holding
 	chosen map[model.ProcessID]model.Source

@@ -136,6 +136,7 @@ func TestJoin(t *testing.T) {
 		sets      []claim.Set
 		idle      bool
 		opens     proc.Hold
+		unopened  bool
 		want      map[int]string // by device
 	}{
 		{name: "no process, according to the driver", sets: []claim.Set{quiet}, idle: true, want: map[int]string{0: "ok 0", 1: "ok 0"}},
@@ -258,6 +259,18 @@ func TestJoin(t *testing.T) {
 			sets: []claim.Set{quiet, says(model.FromSocket, reported(5, 2, 9))}, want: map[int]string{0: "ok 0", 1: "ok 0", 2: "ok 0"},
 		},
 		{
+			name: "a program without the device, which may report", processes: []model.Process{runs(5)}, opens: proc.NotHeld, idle: true, unopened: true,
+			sets: []claim.Set{quiet, says(model.FromSocket, reported(5, 2, 9))}, want: map[int]string{0: "ok 0", 1: "ok ~9", 2: "ok 0"},
+		},
+		{
+			name: "but not with more than there is", processes: []model.Process{runs(5)}, opens: proc.NotHeld, idle: true, unopened: true,
+			sets: []claim.Set{quiet, says(model.FromSocket, reported(5, 2, 16<<40))}, want: map[int]string{1: "ok 0"},
+		},
+		{
+			name: "nor by another way than the socket", processes: []model.Process{runs(5)}, opens: proc.NotHeld, idle: true, unopened: true,
+			sets: []claim.Set{quiet, says(model.FromUprobe, held(5, 30, 9))}, want: map[int]string{1: "ok 0"},
+		},
+		{
 			name: "perhaps a liar without the device", processes: []model.Process{runs(5)}, opens: proc.HoldUnknown, idle: true,
 			sets: []claim.Set{quiet, says(model.FromSocket, reported(5, 2, 9))}, want: map[int]string{0: "ok 0", 1: "ok ~9", 2: "ok 0"},
 		},
@@ -272,6 +285,7 @@ func TestJoin(t *testing.T) {
 			j := newJoin(s, tt.sets, at)
 			j.idle = func(int) bool { return tt.idle }
 			j.opens = func(model.ProcessID, int) proc.Hold { return tt.opens }
+			j.unopened = tt.unopened
 			j.run()
 			for device, want := range tt.want {
 				if got := formatMemory(&s.Devices[device].Memory); got != want {

@@ -11,18 +11,22 @@ import (
 
 // believe decides whether the author of a claim may speak for its chip: only
 // a process that has the device open can hold memory there, and none more than
-// there is. Any user can write to the socket, or into a file in /dev/shm.
+// there is. Any user can write to the socket, or into a file in /dev/shm: where the
+// administrator lets them speak for devices that they do not have open, those are
+// figures with a doubt.
 func (j *join) believe(h *holding, p *model.Process) {
 	if h.at.device == noPlace || p == nil {
 		return
 	}
 	d := &j.snap.Devices[h.at.device]
-	switch j.hold(p, d) {
-	case proc.NotHeld:
+	switch hold := j.hold(p, d); {
+	case hold == proc.NotHeld && j.unopened && h.source == model.FromSocket:
+		h.Held = unproven(h.Held, model.Unopened)
+	case hold == proc.NotHeld:
 		h.refused = true
 		return
-	case proc.HoldUnknown:
-		h.Held = unproven(h.Held)
+	case hold == proc.HoldUnknown:
+		h.Held = unproven(h.Held, model.OpenUnproven)
 	}
 	limit := physical(d)
 	for pool := range h.Bytes {
@@ -50,14 +54,14 @@ func (j *join) hold(p *model.Process, d *model.Device) proc.Hold {
 	}
 }
 
-// unproven is the claim of a process that perhaps does not have the device open.
-func unproven(h *claim.Held) *claim.Held {
+// unproven is the claim of a process that does not have the device open, or perhaps not.
+func unproven(h *claim.Held, why model.DoubtKind) *claim.Held {
 	c := *h
 	c.Pools = nil
 	for pool := range c.Bytes {
 		c.Bytes[pool] = c.Bytes[pool].Doubted(model.Unsure)
 	}
-	c.Doubts = model.AddDoubts(slices.Clone(h.Doubts), model.Doubt{Kind: model.OpenUnproven, PID: h.Process.PID})
+	c.Doubts = model.AddDoubts(slices.Clone(h.Doubts), model.Doubt{Kind: why, PID: h.Process.PID})
 	return &c
 }
 

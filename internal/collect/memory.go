@@ -47,6 +47,7 @@ func (c *Collector) joinMemory(s *model.Snapshot, sweep kmd.Sweep, sets []claim.
 	j := newJoin(s, sets, c.chips.find(s, claimedChips(sets), c.openersNow))
 	j.idle = func(device int) bool { return notOpen(sweep, device) }
 	j.opens = c.openings.opens
+	j.unopened = c.unopened
 	j.run()
 	addDriverTotals(s, sweep)
 	c.numbers = j.numbers()

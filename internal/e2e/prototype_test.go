@@ -118,9 +118,14 @@ type oldClient struct {
 	out *bufio.Reader
 }
 
+// client starts one that has devices open; it has none where there are none named.
 func (u *prototype) client(program, devices string) *oldClient {
 	u.Helper()
-	cmd := u.host.Command(context.Background(), filepath.Join(bin, "ttmon-sim"), "open", "--devices", devices, "--", program, u.daemon.alloc)
+	line := []string{filepath.Join(bin, "ttmon-sim"), "open", "--devices", devices, "--", program, u.daemon.alloc}
+	if devices == "" {
+		line = line[5:]
+	}
+	cmd := u.host.Command(context.Background(), line[0], line[1:]...)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		u.Fatal(err)
@@ -245,6 +250,18 @@ func TestPrototypeUsersDay(t *testing.T) {
 		t.Errorf("the program of the fork is not in\n%s", out)
 	}
 
+	// Any process may report, also one that has no device open: with a doubt.
+	c := u.client(u.compiled(144), "")
+	u.do(c, fmt.Sprint("alloc 3 1048576 ", gib/2, " 0"), "ok")
+	if n, bound, _ := u.snapshot().Devices[3].Memory.Pools[model.DRAM].Used.Best(); n != gib/2 || bound != model.Unsure {
+		t.Errorf("a report for a device that is not open: %d %s", n, bound)
+	}
+	if out := u.run("tt_smi").out; strings.Count(out, "Device open") != 3 || strings.Count(out, "Connected") != 1 {
+		t.Errorf("three programs have a device open, one only reports:\n%s", out)
+	}
+	_ = c.cmd.Process.Kill()
+	_ = c.cmd.Wait()
+
 	// A program is killed: it is gone at the next look, and the server says what it held.
 	_ = a.cmd.Process.Kill()
 	_ = a.cmd.Wait()
@@ -262,6 +279,9 @@ func TestPrototypeUsersDay(t *testing.T) {
 	u.devicesHold("in the evening", nil)
 	if s := u.snapshot(); len(s.Processes) != 0 {
 		t.Errorf("listed after all have ended: %+v", s.Processes)
+	}
+	if out := u.run("tt_smi").out; strings.Contains(out, "Device open") {
+		t.Errorf("no program has a device open:\n%s", out)
 	}
 	if r := u.run("tt_smi -c"); r.code != 0 || !strings.Contains(r.out, "nothing stale") {
 		t.Errorf("tt_smi -c: exit code %d\n%s%s", r.code, r.out, r.err)

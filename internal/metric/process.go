@@ -194,6 +194,7 @@ func onHost() []Process {
 			Name: "state", Head: "State", Width: 8, Help: "running, exited (another process inherited its descriptor) or hidden", JSON: "state",
 			Get: func(_ *model.Snapshot, p *model.Process) Value { return str(string(p.State)) },
 		},
+		plain("status", "", "Status", "Device open, or Connected: it reports, and has no device open", 11, 0, statusOf),
 		plain("source", "", "Source", "where its memory figures come from", 7, 0, sourcesOf),
 		{
 			Name: "release", Title: "Release", Head: "Release", Width: 10, Help: "tt-metal or ttnn release that it runs", JSON: "release",
@@ -238,6 +239,17 @@ func descriptors(p *model.Process) Value {
 		}
 	}
 	return v
+}
+
+// statusOf is what the tt_smi of the prototype called a process. A script that looks for
+// "Device open" finds it where a process has a device open, and nowhere else.
+func statusOf(p *model.Process) string {
+	for i := range p.Devices {
+		if u := &p.Devices[i]; u.Device != model.NoDevice && (u.OpenFDs.V > 0 || u.OpenFDs.Status == model.Denied || u.Inherited) {
+			return "Device open"
+		}
+	}
+	return "Connected"
 }
 
 func sourcesOf(p *model.Process) string {

@@ -83,6 +83,9 @@ const (
 	NotBelieved DoubtKind = "not_believed"
 	// OpenUnproven: whether it has the device open that it spoke for cannot be read.
 	OpenUnproven DoubtKind = "open_unproven"
+	// Unopened: it spoke for a device that it does not have open, and the
+	// administrator lets it (alloc.unopened).
+	Unopened DoubtKind = "unopened"
 	// NumberUnknown: it spoke of a device number that is none of this host's. (Count: the number)
 	NumberUnknown DoubtKind = "number_unknown"
 )

@@ -49,6 +49,7 @@ var DoubtKinds = []DoubtRow{
 	{Kind: SourcesDisagree, Shown: true, When: "another source disagrees; the better one is shown"},
 	{Kind: NotBelieved, Bound: AtLeast, When: "it reported for a device that it does not have open, or more than there is"},
 	{Kind: OpenUnproven, Bound: Unsure, When: "whether it has the device open for which it reported cannot be read"},
+	{Kind: Unopened, Bound: Unsure, When: "it reported for a device that it does not have open, and `alloc.unopened` lets it"},
 	{Kind: NumberUnknown, Shown: true, When: "it reported for a device number that this host does not have"},
 	{Kind: ProcessDenied, Subject: DoubtsProcess, Bound: AtLeast, When: "it is another user's"},
 	{Kind: ProcessUnreadable, Subject: DoubtsProcess, Bound: AtLeast, When: "it cannot be read"},

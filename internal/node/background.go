@@ -56,7 +56,7 @@ func newBackground(c Config, may memoryBudget, log *slog.Logger, l *ledger.Ledge
 	b.firmware, b.kernelLog = newFirmware(c, log), kmsg.New(hostfs.At(c.Root))
 	b.collector = collect.New(hostfs.At(c.Root), collect.Options{
 		Timeout: c.Collect.Timeout.Duration, Thresholds: c.Conditions,
-		Sources: []collect.Source{{Name: "alloc", Claims: b.reports.Claims}, {Name: "uprobe", Claims: watched.Claims, Find: watched.find}}, FullScan: fullScan,
+		Sources: []collect.Source{{Name: "alloc", Claims: b.reports.Claims}, {Name: "uprobe", Claims: watched.Claims, Find: watched.find}}, FullScan: fullScan, Unopened: c.Alloc.Unopened,
 		Origin: model.Daemon, Pods: b.pods.current,
 		Ledgers: track.Options{Remove: true, All: true, RunTimeout: time.Minute, Memory: may.ledgers}, Ended: b.ledgerLeft, Exited: b.exited,
 		Telemetry: b.firmware, Log: b.kernelLog.Lines, OOMKills: b.oomKills(c.Root),

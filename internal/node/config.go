@@ -43,6 +43,7 @@ type allocConfig struct {
 	Mode       string `toml:"mode" comment:"Permissions, octal: who may report."`
 	Group      string `toml:"group" comment:"Group of the socket, by name or number; empty for ttmond's own."`
 	MaxBuffers int    `toml:"max_buffers" comment:"Live buffers kept account of, at about 45 bytes each. One user gets a quarter."`
+	Unopened   bool   `toml:"unopened" comment:"Count reports for devices that their program does not have open, marked ~. Anybody who may use the socket can then claim any device."`
 	Keeper     bool   `toml:"keeper" comment:"Keep clients connected while ttmond is stopped: old ones die of a closed connection."`
 }
 
@@ -77,7 +78,7 @@ type Options struct {
 	File                                   string // empty: where it is expected, if it is there
 	AllocSocket, APISocket, StateDir, Root string
 	Firmware                               string
-	NoUprobe, Waits                        bool
+	NoUprobe, Waits, Unopened              bool
 	Verbose, Quiet                         bool
 }
 
@@ -111,6 +112,7 @@ func Configure(o Options) (Config, error) {
 	}
 	c.Uprobe.Enabled = c.Uprobe.Enabled && !o.NoUprobe
 	c.Uprobe.Waits = c.Uprobe.Waits || o.Waits
+	c.Alloc.Unopened = c.Alloc.Unopened || o.Unopened
 	return c, c.check()
 }
 

@@ -141,6 +141,8 @@ func aboutReports(d *model.Doubt) (string, bool) {
 		return "reports" + where + " are rejected: the device is not open there, or the chip has less", true
 	case model.OpenUnproven:
 		return "whether it has the device open cannot be read", true
+	case model.Unopened:
+		return "it does not have the device open (alloc.unopened)", true
 	case model.NumberUnknown:
 		return fmt.Sprintf("reports for device %d, which this host does not have", d.Count), true
 	}

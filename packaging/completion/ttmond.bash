@@ -10,7 +10,7 @@ _ttmond() {
 	--root) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
 	--socket) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
 	--state-dir) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
-	*) mapfile -t COMPREPLY < <(compgen -W '--alloc-socket --check-config --config --firmware --help -h --no-uprobe --quiet -q --reload --root --socket --state-dir --uprobe-waits --verbose -v --version' -- "$cur") ;;
+	*) mapfile -t COMPREPLY < <(compgen -W '--alloc-socket --check-config --config --firmware --help -h --no-uprobe --quiet -q --reload --root --socket --state-dir --unopened --uprobe-waits --verbose -v --version' -- "$cur") ;;
 	esac
 }
 complete -o filenames -F _ttmond ttmond

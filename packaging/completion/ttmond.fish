@@ -11,6 +11,7 @@ complete -c ttmond -l reload -d 'have the running ttmond execute its program aga
 complete -c ttmond -l root -x -a '(__fish_complete_directories)' -d 'DIR at which the host\'s root is mounted, if not /'
 complete -c ttmond -l socket -r -F -d 'PATH of the API socket'
 complete -c ttmond -l state-dir -x -a '(__fish_complete_directories)' -d 'DIR for state that survives a restart'
+complete -c ttmond -l unopened -d 'count reports for devices that their program does not have open, marked ~'
 complete -c ttmond -l uprobe-waits -d 'also trace what programs enqueue and wait for; costs a few microseconds per call'
 complete -c ttmond -l verbose -s v -d 'log at debug level'
 complete -c ttmond -l version -d 'print the version and exit'

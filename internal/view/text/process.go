@@ -22,7 +22,11 @@ func processes(s *model.Snapshot, o *Options) *lines.Table {
 	g := &lines.Table{Indent: 1}
 	list := byDevice(s)
 	var fields []*metric.Process
-	for _, name := range processColumns {
+	names := processColumns
+	if o.Names {
+		names = slices.Insert(slices.Clone(names), len(names)-1, "status")
+	}
+	for _, name := range names {
 		f := metric.ProcessNamed(name)
 		if !inUse(s, f, list, o) {
 			continue
