@@ -65,12 +65,13 @@ itself exits with 0: 90 if --fail-on-leak found a leak, 91 if --max was exceeded
 92 if one of these checks could not be made (--max also where only a lower bound of
 the peak is known), 93 if --fail-on-no-room saw an allocation fail.
 
-For --fail-on-leak everything that was not freed before its device was closed is a
-leak: what grew step by step, and what was alive at the end, which ttnn then
-releases. What tt-metal keeps for itself, the kernels in its program cache, is none.
-Whether the program could still reach a tensor cannot be seen from outside;
-the summary, --json (grown, grew) and --junit say which is which, and SIZE allows for
-what a program keeps on purpose.
+For --fail-on-leak a leak is what a line of code left behind in each quarter of the
+run (of its allocations, not of its time). What was allocated once and was still there
+when the device was closed is none: weights, the result of the last step, and what
+tt-metal keeps for itself, the kernels in its program cache. --fail-on-leak=SIZE counts
+all that was not freed: with =0 a single block fails. Without --stacks the program's
+lines are judged as one. The summary, --json (grown, grew) and --junit say which is
+which.
 
 A failed allocation comes first in the summary: the size, the line of code, the state
 of the bank, who held it, and what would have made it fit.
@@ -98,8 +99,8 @@ tt-metal's own accounting is read once a second instead; leaks are unknown then.
 	f.StringVar(&r.flame, "flame", "", "write a flame graph of the peak to `FILE` as SVG (- prints it as text); implies --stacks")
 	f.StringVar(&r.stacks, "stacks", "", "record call sites: `WHAT` is python (the default), native or all")
 	f.Lookup("stacks").NoOptDefVal = "python"
-	f.StringVar(&r.leak, "fail-on-leak", "", "exit with 90 if more than `SIZE` was not freed (default: any)")
-	f.Lookup("fail-on-leak").NoOptDefVal = "0"
+	f.StringVar(&r.leak, "fail-on-leak", "", "exit with 90 if a line of code grew step by step; with =`SIZE`: if more was not freed")
+	f.Lookup("fail-on-leak").NoOptDefVal = " "
 	f.BoolVar(&r.noRoom, "fail-on-no-room", false, "exit with 93 if an allocation of device memory failed, even if the program caught it")
 	f.StringArrayVar(&r.max, "max", nil, "exit with 91 if the peak on a chip exceeds `POOL=SIZE`, such as dram=8G; repeatable")
 	f.StringVar(&r.record, "record", "", "record the run to `FILE`, for ttmon replay, diff and export")
@@ -116,8 +117,8 @@ tt-metal's own accounting is read once a second instead; leaks are unknown then.
 
 // checked are the flags that decide, in the form they are used.
 type checked struct {
-	leak   *uint64 // nil: leaks are no failure
-	noRoom bool    // a request that failed is one
+	leak   *runreport.LeakLimit // nil: leaks are no failure
+	noRoom bool                 // a request that failed is one
 	limits map[model.Pool]uint64
 	stacks string
 }
@@ -145,11 +146,12 @@ func (r *runCmd) check(args []string) (c checked, err error) {
 		return c, exit.Usage("--stacks=%s: one of python, native, all", r.stacks)
 	}
 	if r.cmd.Flags().Changed("fail-on-leak") {
-		n, err := parseSize(r.leak)
-		if err != nil {
-			return c, exit.Usage("--fail-on-leak=%s: %w", r.leak, err)
+		c.leak = &runreport.LeakLimit{Kept: r.leak == " "}
+		if !c.leak.Kept {
+			if c.leak.Bytes, err = parseSize(r.leak); err != nil {
+				return c, exit.Usage("--fail-on-leak=%s: %w", r.leak, err)
+			}
 		}
-		c.leak = &n
 	}
 	c.noRoom = r.noRoom
 	c.limits = map[model.Pool]uint64{}
@@ -239,7 +241,7 @@ func (c *checked) verdict(report *runreport.Report) error {
 	case len(report.Exceeded) > 0:
 		x := &report.Exceeded[0]
 		return exit.With(exitMax, "run: failed: %s had %s at its peak, limit %s", words.PoolName(x.Pool), words.Figure(x.Peak.PeakBytes()), words.Bytes(x.Limit))
-	case c.leak != nil && report.Left().Bytes > *c.leak:
+	case c.leak != nil && report.Leaks(*c.leak):
 		return exit.With(exitLeak, "run: failed: %s", runtext.Leaked(report, *c.leak))
 	case c.noRoom && len(report.Failures) > 0:
 		return exit.Silent(exitFull)

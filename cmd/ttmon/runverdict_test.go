@@ -14,13 +14,13 @@ import (
 // What a check finds is the exit code, unless the program itself failed; what cannot be
 // checked has not passed.
 func TestRunVerdict(t *testing.T) {
-	none := uint64(0)
-	leaks, room, limit := checked{leak: &none}, checked{noRoom: true}, checked{limits: map[model.Pool]uint64{model.DRAM: 1024}}
+	leaks, steps, room, limit := checked{leak: &runreport.LeakLimit{}}, checked{leak: &runreport.LeakLimit{Kept: true}}, checked{noRoom: true}, checked{limits: map[model.Pool]uint64{model.DRAM: 1024}}
 	ran := func(p runs.Pool, l runs.ProcessLedger) runreport.Report {
 		pools := map[string]runs.Pool{"dram": p}
 		return runreport.Report{Method: runreport.Ledger, Run: runs.Run{Pools: pools, Processes: []runs.Process{{Ledger: &l}}, Devices: []runs.Device{{ChipID: "7", Pools: pools}}}}
 	}
 	left := runs.Pool{PeakBound: "exact", Blocks: &runs.Blocks{Left: runs.Amount{Bytes: 64, Blocks: 1}}}
+	grown := runs.Pool{PeakBound: "exact", Blocks: &runs.Blocks{Left: left.Blocks.Left, Grown: left.Blocks.Left}}
 	freed := runs.Pool{Peak: 64, PeakBound: "exact", Blocks: &runs.Blocks{}}
 	failing, full := ran(left, runs.ProcessLedger{}), ran(freed, runs.ProcessLedger{})
 	code := 3
@@ -34,6 +34,8 @@ func TestRunVerdict(t *testing.T) {
 		"nothing is checked":           {checked{}, ran(left, runs.ProcessLedger{}), 0},
 		"the program failed":           {leaks, failing, 3},
 		"a leak":                       {leaks, ran(left, runs.ProcessLedger{}), exitLeak},
+		"weights":                      {steps, ran(left, runs.ProcessLedger{}), 0},
+		"what grew":                    {steps, ran(grown, runs.ProcessLedger{}), exitLeak},
 		"no leak":                      {leaks, ran(freed, runs.ProcessLedger{}), 0},
 		"no leak, and events missing":  {leaks, ran(freed, runs.ProcessLedger{Lost: 1}), exitOpen},
 		"a leak, and events missing":   {leaks, ran(left, runs.ProcessLedger{Lost: 1}), exitLeak},

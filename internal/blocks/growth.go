@@ -15,7 +15,7 @@ func Quarter(after, span time.Duration) int {
 }
 
 // Growth counts the blocks of a line that a running program holds, by when they
-// were made. The rule is that of what a run left.
+// were made. What a run left is judged by quarters of its allocations.
 type Growth struct {
 	First, End int64 // Unix time in ns: of the line's oldest block, and of the program's youngest
 	counts     [Quarters]int

@@ -154,7 +154,7 @@ func TestRunOnTTNN(t *testing.T) { // alone: it looks for ledgers that are left
 	python, script := ttnnScript(t, "sites.py")
 	dir := t.TempDir()
 	got := ttmonRun(t, dir, mock(t, "blackhole_P150", dir), "--stacks", "--json", "a.json", "--junit", "a.xml", "--pprof", "a.pb.gz", "--flame", "a.svg",
-		"--fail-on-leak", "--", python, script, "3", "60", "keep")
+		"--fail-on-leak=0", "--", python, script, "3", "60", "keep")
 	if got.code != 90 {
 		t.Errorf("exit code %d, want 90: it keeps tensors\n%s", got.code, got.errors)
 	}
@@ -197,7 +197,7 @@ func TestRunOnTTNN(t *testing.T) { // alone: it looks for ledgers that are left
 	})
 	read(t, filepath.Join(dir, "a.svg"), func(b []byte) error { return xml.Unmarshal(b, new(struct{ XMLName xml.Name })) })
 
-	freed := ttmonRun(t, dir, mock(t, "blackhole_P150", dir), "--fail-on-leak", "--", python, script, "3", "30")
+	freed := ttmonRun(t, dir, mock(t, "blackhole_P150", dir), "--fail-on-leak=0", "--", python, script, "3", "30")
 	if freed.code != 0 || !strings.Contains(freed.errors, "exact") {
 		t.Errorf("a program that frees everything: exit code %d\n%s", freed.code, freed.errors)
 	}
@@ -208,6 +208,34 @@ func TestRunOnTTNN(t *testing.T) { // alone: it looks for ledgers that are left
 	left := slices.DeleteFunc(ledgers(), func(path string) bool { return slices.Contains(before, path) })
 	if len(left) > 0 {
 		t.Errorf("ledgers are left: %v", left)
+	}
+}
+
+// TestRunTellsWeightsFromLeaks: weights that were loaded once and the result of the last
+// step are no leak, the results of all steps are; with a size every byte counts.
+func TestRunTellsWeightsFromLeaks(t *testing.T) {
+	t.Parallel()
+	python, script := ttnnScript(t, "weights.py")
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"weights":           {[]string{"--fail-on-leak", "--", python, script}, 0, "42 MiB   in 21 blocks"},
+		"weights, by line":  {[]string{"--stacks", "--fail-on-leak", "--", python, script}, 0, "still allocated when the device was closed"},
+		"each byte":         {[]string{"--fail-on-leak=0", "--", python, script}, 90, "failed: 42 MiB in 21 blocks not freed"},
+		"weights allowed":   {[]string{"--fail-on-leak=42M", "--", python, script}, 0, ""},
+		"a leak":            {[]string{"--fail-on-leak", "--", python, script, "leak"}, 90, "failed: 120 MiB in 60 blocks not freed; there is more in each quarter of the run (--stacks names the line)"},
+		"a leak, by line":   {[]string{"--stacks", "--fail-on-leak", "--", python, script, "leak"}, 90, "step grew in each quarter of the run: 40 blocks, +2.0 MiB each, 80 MiB in DRAM of "},
+		"a leak, each byte": {[]string{"--stacks", "--fail-on-leak=100M", "--", python, script, "leak"}, 90, "step grew in each quarter of the run: 40 blocks"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			got := ttmonRun(t, dir, mock(t, "blackhole_P150", dir), c.args...)
+			if got.code != c.code || !strings.Contains(got.errors, c.want) {
+				t.Errorf("exit code %d, want %d and %q\n%s", got.code, c.code, c.want, got.errors)
+			}
+		})
 	}
 }
 
@@ -414,7 +442,7 @@ func TestRunTellsKernelsFromLeaks(t *testing.T) {
 			if err := os.WriteFile(script, []byte("metal 0 "+dir+"/libtt_metal.so\n"+c.script), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			got := ttmonRun(t, dir, nil, "--fail-on-leak", "--json", "a.json", "--", "sh", "-c", "./driver <script")
+			got := ttmonRun(t, dir, nil, "--fail-on-leak=0", "--json", "a.json", "--", "sh", "-c", "./driver <script")
 			var report runreport.Report
 			read(t, filepath.Join(dir, "a.json"), func(b []byte) error { return json.Unmarshal(b, &report) })
 			if got.code != c.code || report.Left().Bytes != c.left || !strings.Contains(got.errors, "exact (libttmon)") {

@@ -30,7 +30,7 @@ type junitCase struct {
 
 // Limits are what a run is held against.
 type Limits struct {
-	Leak   *uint64 // bytes that may be left behind; nil: any
+	Leak   *LeakLimit // nil: all of it
 	Pools  map[model.Pool]uint64
 	NoRoom bool // no request may fail, also where the program caught it
 }
@@ -50,7 +50,7 @@ func JUnit(r *Report, limits Limits) []byte {
 		}
 		cases = append(cases, c)
 	}
-	tooMuch := limits.Leak != nil && r.Left().Bytes > *limits.Leak
+	tooMuch := limits.Leak != nil && r.Leaks(*limits.Leak)
 	for d, c := range r.Run.Chips() {
 		for _, pool := range model.Pools() {
 			if p, used := c.Pools[pool.String()]; used {
@@ -96,7 +96,7 @@ func deviceName(d *runs.Device, c *runs.Chip) string {
 // all chips than may be.
 func poolCases(of string, pool model.Pool, p runs.Pool, limits Limits, tooMuch bool) []junitCase {
 	left := junitCase{of: of, name: pool.String() + " left behind"}
-	if b := p.Blocks; tooMuch && b != nil && b.Left.Blocks > 0 {
+	if b := p.Blocks; tooMuch && b != nil && b.Left.Blocks > 0 && (!limits.Leak.Kept || b.Grown.Blocks > 0) {
 		left.failure, left.text = leftMessage(b), leftText(b)
 	}
 	limit, limited := limits.Pools[pool]

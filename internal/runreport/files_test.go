@@ -15,7 +15,7 @@ func TestJUnit(t *testing.T) {
 	r := ranOn(runs.Pool{Peak: 4096, PeakBound: "exact", Blocks: &runs.Blocks{
 		Left: runs.Amount{Bytes: 2048, Blocks: 2}, LeftBy: []runs.Place{{Tag: nasty, Amount: runs.Amount{Bytes: 2048, Blocks: 2}}},
 	}})
-	none := uint64(0)
+	none := LeakLimit{}
 	var got struct {
 		Tests    int `xml:"tests,attr"`
 		Failures int `xml:"failures,attr"`
@@ -84,7 +84,7 @@ func TestUncertainLimit(t *testing.T) {
 // What was left by a process of which events are missing may be more: no leak that is
 // seen is no proof that there is none.
 func TestUnknownLeaks(t *testing.T) {
-	none := uint64(0)
+	none := LeakLimit{}
 	for name, c := range map[string]struct {
 		ledger runs.ProcessLedger
 		left   uint64
@@ -112,7 +112,7 @@ func TestJUnitGrown(t *testing.T) {
 		Left: runs.Amount{Bytes: 6144, Blocks: 6}, Grown: runs.Amount{Bytes: 4096, Blocks: 4},
 		LeftBy: []runs.Place{{Tag: "cache", Grew: true, Amount: runs.Amount{Bytes: 4096, Blocks: 4}}, {Tag: "weights", Amount: runs.Amount{Bytes: 2048, Blocks: 2}}},
 	}})
-	none := uint64(0)
+	none := LeakLimit{}
 	got := string(JUnit(r, Limits{Leak: &none}))
 	for _, want := range []string{
 		`message="6144 bytes in 6 blocks left behind, of which 4096 bytes in 4 blocks grew step by step"`,
@@ -121,5 +121,9 @@ func TestJUnitGrown(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q:\n%s", want, got)
 		}
+	}
+	r.Run.Devices[0].Pools["dram"].Blocks.Grown = runs.Amount{}
+	if got := string(JUnit(r, Limits{Leak: &LeakLimit{Kept: true}})); strings.Contains(got, "<failure") {
+		t.Errorf("what was allocated once is a leak:\n%s", got)
 	}
 }

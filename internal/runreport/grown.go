@@ -13,14 +13,14 @@ import (
 // What is left when a device is closed is one of two things: what the program
 // still used, which ttnn releases then, or what it lost on its way. From outside,
 // whether a tensor is reachable cannot be seen; what can be seen is when the blocks that
-// are left were made. Those of a line that came in each quarter of the time grew
-// step by step. Weights that are loaded once do not, nor do the results of the
-// last step. It is unknown for a line with fewer than four blocks, and for a
-// program that did nothing but allocate: there everything grows. A cache that
-// fills up grows, too.
+// are left were made. A line that left some in each quarter of the run grew step by
+// step. Weights that are loaded once do not, nor do the results of the last step.
+// Quarters are of the program's allocations, not of its time: loading takes long and
+// allocates little. A line with fewer than four blocks has not grown; a program that
+// does nothing but load has, and so has a cache that fills up.
 
 // liveQuarters counts the blocks of a site that were alive when the process ended,
-// by when they were made.
+// by when they were made. Of a device that was never closed there is only the time.
 func liveQuarters(l *ledgerfile.Ledger, site int) []uint64 {
 	var first, end time.Time
 	for i := range l.Blocks {
@@ -41,8 +41,8 @@ func liveQuarters(l *ledgerfile.Ledger, site int) []uint64 {
 	return out
 }
 
-// markGrown says which lines of a pool grew step by step, in a program that freed
-// at least as much as it left. Places that share a line are judged together.
+// markGrown says which lines of a pool grew step by step. Places that share a line are
+// judged together.
 func markGrown(p *runs.Blocks) {
 	type key struct {
 		tag  string
@@ -58,11 +58,10 @@ func markGrown(p *runs.Blocks) {
 		k := key{p.LeftBy[i].Tag, lines[i]}
 		sums[k] = runs.AddQuarters(sums[k], p.LeftBy[i].Quarters)
 	}
-	works := p.Allocated.Blocks >= 2*p.Left.Blocks
 	p.Grown = runs.Amount{}
 	for i := range p.LeftBy {
 		x := &p.LeftBy[i]
-		if x.Grew = works && !slices.Contains(sums[key{x.Tag, lines[i]}], 0); x.Grew {
+		if x.Grew = !slices.Contains(sums[key{x.Tag, lines[i]}], 0); x.Grew {
 			p.Grown.Add(x.Amount)
 		}
 	}

@@ -58,6 +58,22 @@ func (r *Report) Left() (sum runs.Amount) {
 	return sum
 }
 
+// LeakLimit is what a run may leave behind.
+type LeakLimit struct {
+	Kept  bool   // what did not grow step by step may be left, and nothing else
+	Bytes uint64 // otherwise: what may be left, whether it grew or not
+}
+
+// Leaks reports whether more was left behind than may be.
+func (r *Report) Leaks(limit LeakLimit) bool {
+	for _, p := range r.Run.Pools {
+		if limit.Kept && p.Blocks != nil && p.Blocks.Grown.Blocks > 0 {
+			return true
+		}
+	}
+	return !limit.Kept && r.Left().Bytes > limit.Bytes
+}
+
 // Check notes which limits were passed on any chip, and of which that is not known.
 func (r *Report) Check(limits map[model.Pool]uint64) {
 	for _, c := range r.Run.Chips() {

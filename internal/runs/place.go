@@ -21,8 +21,8 @@ type Place struct {
 	Amount            // at the peak, or left
 	Largest uint64    `json:"largest_bytes,omitempty"` // of the blocks that were left
 	Oldest  time.Time `json:"oldest_at,omitzero"`      // when the oldest of them was allocated
-	// Quarters says how many of them were allocated in each quarter of the time from
-	// the oldest one to the end; Grew that they came step by step.
+	// Quarters says how many of them were allocated in each quarter of the program's
+	// allocations from the oldest one to the end; Grew that some were in each.
 	Quarters []uint64 `json:"quarters,omitempty"`
 	Grew     bool     `json:"grew,omitempty"`
 	Held     Amount   `json:"-"` // now, for profiles
@@ -33,7 +33,7 @@ type Place struct {
 // Larger orders places, the largest first.
 func Larger(a, b *Place) int { return cmp.Compare(b.Bytes, a.Bytes) }
 
-// Quarters is how many parts the time is divided into in which blocks were made.
+// Quarters is how many parts a run is divided into in which blocks were made.
 const Quarters = blocks.Quarters
 
 // AddQuarters adds counts up.

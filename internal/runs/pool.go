@@ -31,8 +31,8 @@ type Blocks struct {
 	Allocated Amount `json:"allocated"`                // ever
 	Held      Amount `json:"held"`                     // by processes that run on
 	Left      Amount `json:"left"`                     // by those that ended, or closed the device
-	// Grown is the part of what was left that came step by step while the program
-	// worked; the rest was alive when the device was closed, which ttnn releases.
+	// Grown is the part of what was left by lines that left blocks in each quarter of
+	// the run; the rest was alive when the device was closed, which ttnn releases.
 	Grown  Amount  `json:"grown,omitzero"`
 	Failed uint64  `json:"failed,omitempty"`  // requests that found no room
 	AtPeak []Place `json:"at_peak,omitempty"` // largest first
@@ -97,7 +97,3 @@ func (p Pool) Within(limit uint64) Limit {
 	}
 	return Uncertain
 }
-
-// Works reports whether a program freed at least as many blocks of a pool as it
-// holds: of one that only allocates nothing can be concluded from growth.
-func (b *Blocks) Works() bool { return b.Allocated.Blocks >= 2*(b.Left.Blocks+b.Held.Blocks) }

@@ -248,7 +248,7 @@ struct ttmon_site {
 	int64_t left_oldest; /* when the oldest of them was allocated */
 	uint32_t tensor;     /* text: what its buffers are for, "[1,1,32,32] bfloat16 tile interleaved"; 0: not known */
 	uint32_t kept;       /* 1: tt-metal's own, for its program cache, which ends with the device: no leak, and not in left_* */
-	uint16_t left_quarters[4]; /* how many of them were allocated in each quarter of the time from the oldest one to the end */
+	uint16_t left_quarters[4]; /* how many of them were allocated in each quarter of the process's allocations from the oldest one to the end */
 	uint64_t reserved[2];
 };
 

@@ -135,7 +135,8 @@ type Site struct {
 	LeftLargest uint64
 	LeftOldest  time.Time // zero if nothing was left
 	// LeftQuarters says how many of what was left were allocated in each quarter of
-	// the time from the oldest one to the end. A ledger of an older libttmon has none.
+	// the process's allocations from the oldest one to the end. A ledger of an older
+	// libttmon has none.
 	LeftQuarters [4]uint64
 }
 

@@ -106,6 +106,34 @@ static void forget_pending(struct state *s, uint32_t list)
 	s->pending_used = kept;
 }
 
+/* Counts an allocation. Where there is no room for another moment, every second one
+ * makes some. */
+static void note_progress(struct progress *p, int64_t time)
+{
+	if (p->every == 0)
+		p->every = 1;
+	if (++p->done % p->every)
+		return;
+	if (p->noted == MOMENTS) {
+		for (uint32_t i = 0; i < MOMENTS / 2; i++)
+			p->time[i] = p->time[2 * i + 1];
+		p->noted /= 2;
+		p->every *= 2;
+		if (p->done % p->every)
+			return;
+	}
+	p->time[p->noted++] = time;
+}
+
+/* How many allocations were done before a time, as far as that was noted. */
+static uint64_t done_before(const struct progress *p, int64_t time)
+{
+	uint32_t n = 0;
+	while (n < p->noted && p->time[n] < time)
+		n++;
+	return n * p->every;
+}
+
 bool list_allocated(struct state *s, uint64_t object, uint64_t address, uint64_t bytes, uint64_t asked)
 {
 	if (address >> ADDRESS_BITS || (!ready(s) && !(inherits() && region_make(s))))
@@ -134,6 +162,7 @@ bool list_allocated(struct state *s, uint64_t object, uint64_t address, uint64_t
 	bool done = slot && table_put(&s->blocks, key, slot);
 	if (done) {
 		add_block(s, slot, &b);
+		note_progress(&s->progress, b.time);
 		const struct ttmon_site *site = record(s, TTMON_SITES, b.site);
 		tell(s, (struct ttmon_event){.kind = TTMON_EVENT_ALLOC, .list = list, .time = b.time, .address = address, .bytes = b.bytes,
 					     .asked = asked, .tag = site->tag, .node = site->node});
@@ -186,7 +215,7 @@ bool list_freed(struct state *s, uint64_t object, uint64_t address)
 }
 
 /* Notes when the oldest block of a site was allocated that is left behind, before
- * any is: quarters of the time count from there. */
+ * any is: quarters count from there. */
 static void note_oldest(struct state *s, uint32_t n, int64_t time)
 {
 	struct ttmon_site *site = record(s, TTMON_SITES, n);
@@ -201,8 +230,8 @@ static void leave_behind(struct state *s, uint32_t list, uint32_t n, uint64_t by
 	s->lists[list].cleared++;
 	if (site->kept)
 		return;
-	int64_t span = now() - site->left_oldest;
-	int64_t quarter = span > 0 && time >= site->left_oldest ? (time - site->left_oldest) / (span / 4 + 1) : 0;
+	uint64_t first = done_before(&s->progress, site->left_oldest), span = s->progress.done - first;
+	uint64_t quarter = time > site->left_oldest ? (done_before(&s->progress, time) - first) / (span / 4 + 1) : 0;
 	uint16_t *count = &site->left_quarters[quarter < 3 ? quarter : 3];
 	*count += *count < UINT16_MAX;
 	if (bytes > site->left_largest)

@@ -50,6 +50,17 @@ struct pending {
 /* The sections of a ledger, and those of its work, of failures and of gaps behind them. */
 enum { WORK_SECTION = TTMON_SECTIONS, OPS_SECTION, NAMES_SECTION, FAILURES_SECTION, FAILED_BLOCKS_SECTION, GAPS_SECTION, ALL_SECTIONS };
 
+/* How far the program was with its allocations, at a few moments: what it left
+ * is judged by when it was allocated among all others, not by the clock, which a
+ * slow disk or a compiler moves. */
+enum { MOMENTS = 64 };
+struct progress {
+	uint64_t done;         /* allocations */
+	uint64_t every;        /* a moment is noted after so many of them; 0: one */
+	int64_t time[MOMENTS]; /* when every, 2 * every, ... were done */
+	uint32_t noted;
+};
+
 struct state {
 	_Atomic uint32_t lock;
 	_Atomic uint32_t stage; /* enum stage */
@@ -83,6 +94,7 @@ struct state {
 	uint32_t groups, handles;
 	struct table programs; /* address of a program -> where its circular buffers end */
 	struct table cores;    /* address of a program -> cores of the one that ends last */
+	struct progress progress;
 	int64_t failure_credit, failure_time; /* ns that copies of failed allocators may take, as of then */
 	uint64_t failures;                    /* numbers that were given */
 	struct table tensors; /* hash of a tensor -> its text */

@@ -2,6 +2,7 @@ package runtext
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
@@ -10,13 +11,12 @@ import (
 )
 
 // Leaked says why a check for leaks failed: how much was not freed, what is allowed, and
-// the line that has most of it. One that grew step by step comes before all others; where
-// none did, it may be weights, and what allows for them is named.
-func Leaked(r *runreport.Report, limit uint64) string {
+// the line that has most of it. One that grew step by step comes before all others.
+func Leaked(r *runreport.Report, limit runreport.LeakLimit) string {
 	left := r.Left()
 	text := fmt.Sprintf("%s in %s not freed", words.Bytes(left.Bytes), count(left.Blocks, "block"))
-	if limit > 0 {
-		text += ", limit " + words.Bytes(limit)
+	if limit.Bytes > 0 {
+		text += ", limit " + words.Bytes(limit.Bytes)
 	}
 	var worst *runs.Place
 	var of string
@@ -33,15 +33,27 @@ func Leaked(r *runreport.Report, limit uint64) string {
 			}
 		}
 	}
-	if worst == nil || !named([]runs.Place{*worst}) {
+	if worst == nil {
 		return text
 	}
 	where, function := describe(worst)
-	if function != "" {
-		where += " " + function
+	where = strings.TrimSpace(where + " " + function)
+	switch unnamed := !named([]runs.Place{*worst}); {
+	case unnamed && worst.Grew:
+		return text + "; there is more in each quarter of the run (--stacks names the line)"
+	case unnamed:
+		return text
+	case worst.Grew:
+		grew := fmt.Sprintf("%s grew in each quarter of the run: %s%s, %s in %s", where, count(worst.Blocks, "block"), each(worst), words.Bytes(worst.Bytes), of)
+		if limit.Kept {
+			return "leak: " + grew
+		}
+		return text + "; " + grew
 	}
-	if worst.Grew {
-		return fmt.Sprintf("%s; %s grew in each quarter of the run, by %s in %s", text, where, words.Bytes(worst.Bytes), of)
-	}
-	return fmt.Sprintf("%s; %s holds %s in %s (no line was seen to grow; --fail-on-leak=SIZE allows what is kept on purpose)", text, where, words.Bytes(worst.Bytes), of)
+	return fmt.Sprintf("%s; %s holds %s in %s", text, where, words.Bytes(worst.Bytes), of)
+}
+
+// each is how much a line grew by at a time.
+func each(q *runs.Place) string {
+	return ", +" + words.Bytes(q.Bytes/q.Blocks) + " each"
 }

@@ -342,7 +342,7 @@ func (p *printer) leftLines(groups []group, heading string, grew bool) {
 			p.places(places, 0, func(q runs.Place) string {
 				step := ""
 				if grew && q.Blocks > 0 {
-					step = ", +" + words.Bytes(q.Bytes/q.Blocks) + " each"
+					step = each(&q)
 				}
 				return fmt.Sprintf("%s, %s%s, oldest %s", words.PoolName(x.pool), count(q.Blocks, "block"), step, p.clock(q.Oldest))
 			})
