@@ -40,7 +40,9 @@ FILE@MOMENT is what was so up to then (see ttmon replay --at).
 With --fail-if it fails where a condition holds: NAME>AMOUNT, where NAME is a figure
 (dram.peak, l1.mean, duration, energy, throttled, left, failures; dram.peak@3 is that
 of device 3). An amount with a sign or in percent is a change (+5%, +10Wh, +30s), without a
-sign it is what B may be (18GiB, 0s). A figure that is not known fails, too.
+sign it is what B may be (18GiB, 0s). A figure that is not known fails, too. One that
+is a bound (≥, ~) and within the limit passes, but not for certain: standard error
+says so, and --json has the result of each condition (passed, uncertain, failed).
 
 Exit codes: 0 ok; 1 a condition of --fail-if holds; 2 bad argument; 3 a condition
 cannot be checked; 6 no such run, or no program in a recording.`,

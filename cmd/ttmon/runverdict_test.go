@@ -45,6 +45,9 @@ func TestRunVerdict(t *testing.T) {
 		"at least, and within it":      {limit, ran(runs.Pool{Peak: 64, PeakBound: "at_least"}, runs.ProcessLedger{}), exitOpen},
 		"at least, and at most":        {limit, ran(runs.Pool{Peak: 64, PeakBound: "at_least", PeakMost: 128}, runs.ProcessLedger{}), 0},
 		"sampled":                      {leaks, runreport.Report{Method: runreport.Sampled}, exitOpen},
+		"a device was open":            {limit, runreport.Report{Method: runreport.Opened}, exitOpen},
+		"no device":                    {limit, runreport.Report{Method: runreport.Nothing}, 0},
+		"libttmon could not":           {limit, runreport.Report{Method: runreport.Nothing, Complaints: []string{"creating a ledger"}}, exitOpen},
 		"L1 per core":                  {leaks, ran(freed, runs.ProcessLedger{PerCoreL1: true}), exitOpen},
 		"L1 per core, and DRAM is all": {limit, ran(freed, runs.ProcessLedger{PerCoreL1: true}), 0},
 	} {

@@ -165,6 +165,9 @@ func TestRuns(t *testing.T) {
 			}
 		})
 	}
+	if out := runIn(t, h, "diff", "r2", "r1", "--fail-if", "energy>+1kWh", "--json", "--daemon", d.api); out.code != 0 || !strings.Contains(out.out, `"result": "uncertain"`) || !strings.Contains(out.err, "not for certain: energy ~") {
+		t.Errorf("what passes by a figure that is unsure: %+v", out)
+	}
 	if out := runIn(t, h, "diff", "r1", "--daemon", d.api); out.code != 6 || !strings.Contains(out.err, "first run of its command") {
 		t.Errorf("%+v", out)
 	}

@@ -62,9 +62,15 @@ func JUnit(r *Report, limits Limits) []byte {
 			}
 		}
 	}
+	if limits.Pools[model.L1] > 0 && r.PerCoreL1() {
+		cases = append(cases, junitCase{of: "run", name: "l1 peak", skipped: "the program's allocator gave out L1 core by core (HYBRID): its peak is not known"})
+	}
 	if !r.Judged() {
-		for i := range cases {
-			cases[i].skipped = "sampled from shared memory: leaks and limits are not known"
+		if len(cases) == 0 {
+			cases = []junitCase{{of: "run", name: "memory"}}
+		}
+		for i := range cases { // a limit that a sample was above was passed, whatever was not seen
+			cases[i].skipped = "libttmon did not see the program's allocations: leaks and limits are not known"
 		}
 	}
 	return appendJUnit(nil, workProperties(&r.Run), cases, r.Run.Took().Seconds())

@@ -44,6 +44,31 @@ func TestJUnit(t *testing.T) {
 	if err := xml.Unmarshal(JUnit(r, Limits{}), &got); err != nil || got.Skipped != 1 || got.Cases[0].Skipped == nil {
 		t.Errorf("of samples: %v, %+v", err, got)
 	}
+	if err := xml.Unmarshal(JUnit(r, Limits{Pools: map[model.Pool]uint64{model.DRAM: 1024}}), &got); err != nil || got.Failures != 1 {
+		t.Errorf("a sample above the limit: %v, %+v", err, got)
+	}
+}
+
+// What could not be checked is a case that was skipped, not one that is missing.
+func TestJUnitUnchecked(t *testing.T) {
+	core := ranOn(runs.Pool{Peak: 100, PeakBound: "exact"})
+	core.Run.Processes = []runs.Process{{Ledger: &runs.ProcessLedger{PerCoreL1: true}}}
+	for name, c := range map[string]struct {
+		report *Report
+		pool   model.Pool
+		want   string
+	}{
+		"a device was open": {&Report{Method: Opened}, model.DRAM, `tests="1" failures="0" skipped="1"`},
+		"no device":         {&Report{Method: Nothing}, model.DRAM, `tests="0" failures="0" skipped="0"`},
+		"L1 per core": {core, model.L1, `name="l1 peak">
+    <skipped message="the program's allocator`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := string(JUnit(c.report, Limits{Pools: map[model.Pool]uint64{c.pool: 1024}})); !strings.Contains(got, c.want) {
+				t.Errorf("no %q in\n%s", c.want, got)
+			}
+		})
+	}
 }
 
 // ranOn is the account of a program that used the DRAM of one chip.

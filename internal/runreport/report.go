@@ -95,9 +95,12 @@ func (r *Report) Check(limits map[model.Pool]uint64) {
 	}
 }
 
-// Judged reports whether leaks and limits can be told: not from samples, between
-// which anything can happen.
-func (r *Report) Judged() bool { return r.Method != Sampled }
+// Judged reports whether leaks and limits can be told: by ledgers, or of a program that
+// used no device. Between samples anything can happen, and what a program did with a
+// device that it had open, or where libttmon complains, is not known.
+func (r *Report) Judged() bool {
+	return r.Method == Ledger || r.Method == Nothing && len(r.Complaints) == 0
+}
 
 // PerCoreL1 reports whether some process has no figure of L1, because its allocator
 // kept it per core.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,6 +61,8 @@ type Comparison struct {
 	// Operations are those whose time differs, the one that took most longer first;
 	// nil: they are not known of both.
 	Operations []Operation `json:"operations,omitempty"`
+	// Conditions are those that were checked.
+	Conditions []Checked `json:"conditions,omitempty"`
 }
 
 // RemarkKind is the kind of a remark. The set is closed; runwords has a sentence
@@ -256,36 +259,42 @@ func (c *Comparison) most(name string, change float64) (device *int) {
 // ErrNoFigure is the error of a condition about a figure that is not known.
 var ErrNoFigure = errors.New("is not known of both")
 
-// Check returns the figure of which a condition holds; nil: it holds of none. A figure
-// that is not known is an error: what cannot be checked has not passed.
-func (c *Comparison) Check(cond Condition) (*Figure, error) {
-	var found []*Figure
+// Check checks a condition, of any device where it is about devices and names none. A
+// figure that is not known is an error: what cannot be checked has not passed.
+func (c *Comparison) Check(cond Condition) (Checked, error) {
+	var found, ofDevices []*Figure
 	for i := range c.Figures {
-		f := &c.Figures[i]
-		if f.Name == cond.Name && (cond.Device == nil && f.Device == nil || cond.Device != nil && f.Device != nil && *cond.Device == *f.Device) {
+		switch f := &c.Figures[i]; {
+		case f.Name != cond.Name:
+		case cond.Device == nil && f.Device == nil || cond.Device != nil && f.Device != nil && *cond.Device == *f.Device:
 			found = append(found, f)
-		}
-	}
-	if cond.Device == nil && len(found) == 0 { // of any device
-		for i := range c.Figures {
-			if f := &c.Figures[i]; f.Name == cond.Name {
-				found = append(found, f)
-			}
+		case cond.Device == nil:
+			ofDevices = append(ofDevices, f)
 		}
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("no figure %s; known: %s; of one device as NAME@DEVICE", cond.Name, strings.Join(names(c.Figures), ", "))
+		found = ofDevices
+	}
+	out := Checked{Condition: cond}
+	if len(found) == 0 {
+		return out, fmt.Errorf("no figure %s; known: %s; of one device as NAME@DEVICE", cond.Name, strings.Join(names(c.Figures), ", "))
 	}
 	for _, f := range found {
 		if f.Unit != cond.Unit && cond.Unit != "" {
-			return nil, fmt.Errorf("%s has the unit %s", f.label(), f.Unit)
+			return out, fmt.Errorf("%s has the unit %s", f.label(), f.Unit)
 		}
 		if f.B == nil || cond.Relative && f.A == nil {
-			return nil, fmt.Errorf("%s %w", f.label(), ErrNoFigure)
+			return out, fmt.Errorf("%s %w", f.label(), ErrNoFigure)
 		}
-		if cond.holds(f) {
-			return f, nil
+		if r := cond.of(f); out.Figure == nil || r.worse(out.Result) {
+			out.Result, out.Figure = r, f
 		}
 	}
-	return nil, nil
+	return out, nil
+}
+
+// worse orders results.
+func (r Result) worse(than Result) bool {
+	order := []Result{Passed, Uncertain, Failed}
+	return slices.Index(order, r) > slices.Index(order, than)
 }

@@ -150,12 +150,17 @@ func TestLines(t *testing.T) {
 	}
 }
 
+// A condition that holds fails; one that does not hold has passed only where no value
+// within the bounds makes it hold.
 func TestConditions(t *testing.T) {
-	c := Compare(side(t, run(1, 1000, 8*gib, 8*gib, 0)), side(t, run(2, 1080, 8*gib, 10*gib, 41)))
-	for text, want := range map[string]bool{
-		"dram.peak>+5%": true, "dram.peak > +12.5%": false, "dram.peak>=+12.5%": true, "dram.peak>+20%": false, "dram.peak>17GiB": true, "dram.peak>+3G": false,
-		"duration>+79s": true, "duration>+2m": false, "throttled>0s": true, "throttled@0>0s": false, "throttled@1>40s": true,
-		"energy<-1%": false, "duration<20m": true, "left>0": false, "power.max>119W": true, "dram.peak@0>+1%": false,
+	a, b := run(1, 1000, 8*gib, 8*gib, 0), run(2, 1080, 8*gib, 10*gib, 41)
+	c := Compare(side(t, a), side(t, b))
+	for text, want := range map[string]Result{
+		"dram.peak>+5%": Failed, "dram.peak > +12.5%": Uncertain, "dram.peak>=+12.5%": Failed, "dram.peak>+20%": Uncertain, "dram.peak>17GiB": Failed, "dram.peak>+3G": Uncertain,
+		"dram.peak<17GiB": Passed, "dram.peak<-5%": Uncertain, "dram.mean<-90%": Uncertain,
+		"duration>+79s": Failed, "duration>+2m": Passed, "throttled>0s": Failed, "throttled@0>0s": Passed, "throttled@1>40s": Failed,
+		"energy<-1%": Uncertain, "duration<20m": Failed, "left>0": Passed, "power.max>119W": Failed, "dram.peak@0>+1%": Uncertain, "duration>=+8%": Failed,
+		"power.max<10W": Passed, "power.max>200W": Uncertain,
 	} {
 		t.Run(text, func(t *testing.T) {
 			cond, err := ParseCondition(text)
@@ -163,8 +168,25 @@ func TestConditions(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if got, err := c.Check(cond); err != nil || (got != nil) != want {
-				t.Errorf("%v, %v", got, err)
+			if got, err := c.Check(cond); err != nil || got.Result != want || got.Figure.Name != cond.Name {
+				t.Errorf("%+v, %v, want %s", got, err, want)
+			}
+		})
+	}
+	for _, r := range []*runs.Run{&a, &b} { // as their ledgers know it
+		p := r.Pools["dram"]
+		p.PeakBound = "exact"
+		r.Pools["dram"] = p
+	}
+	c = Compare(side(t, a), side(t, b))
+	for text, want := range map[string]Result{"dram.peak>+12.5%": Passed, "dram.peak<-5%": Passed, "dram.peak>+12%": Failed} {
+		t.Run("exact "+text, func(t *testing.T) {
+			cond, err := ParseCondition(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := c.Check(cond); err != nil || got.Result != want {
+				t.Errorf("%+v, %v, want %s", got, err, want)
 			}
 		})
 	}

@@ -2,21 +2,24 @@ package compare
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
+
+	"github.com/ttmon/ttmon/internal/model"
 )
 
 // Condition is what a comparison is checked for: dram.peak>+5%.
 type Condition struct {
-	Text     string
-	Name     string
-	Device   *int // nil: of the run as a whole
-	Above    bool // else below
-	Equal    bool // >= or <=
-	Relative bool // it is about the change, not about the value of B
-	Percent  bool
-	Amount   float64
-	Unit     Unit // "": none was given
+	Source   string  `json:"condition"` // as it was written
+	Name     string  `json:"-"`
+	Device   *int    `json:"-"` // nil: of the run as a whole
+	Above    bool    `json:"-"` // else below
+	Equal    bool    `json:"-"` // >= or <=
+	Relative bool    `json:"-"` // it is about the change, not about the value of B
+	Percent  bool    `json:"-"`
+	Amount   float64 `json:"-"`
+	Unit     Unit    `json:"-"` // "": none was given
 }
 
 // measure is a unit and what amounts in it are multiplied by.
@@ -37,13 +40,13 @@ var units = map[string]measure{
 // percentage is a change.
 func ParseCondition(text string) (c Condition, err error) {
 	bad := fmt.Errorf("%q is not a condition such as dram.peak>+5%%, energy>+10Wh or throttled>0s", text)
-	c.Text = strings.TrimSpace(text)
-	at := strings.IndexAny(c.Text, "<>")
+	c.Source = strings.TrimSpace(text)
+	at := strings.IndexAny(c.Source, "<>")
 	if at <= 0 {
 		return c, bad
 	}
-	name, rest := strings.TrimSpace(c.Text[:at]), c.Text[at+1:]
-	c.Above = c.Text[at] == '>'
+	name, rest := strings.TrimSpace(c.Source[:at]), c.Source[at+1:]
+	c.Above = c.Source[at] == '>'
 	rest, c.Equal = strings.CutPrefix(rest, "=")
 	if before, device, ok := strings.Cut(name, "@"); ok {
 		n, err := strconv.Atoi(device)
@@ -75,19 +78,72 @@ func ParseCondition(text string) (c Condition, err error) {
 	return c, nil
 }
 
-func (c *Condition) holds(f *Figure) bool {
-	v, limit := f.B.V, c.Amount
+// Result is what came of a condition.
+type Result string
+
+// The results, from the best to the worst.
+const (
+	Passed    Result = "passed"    // it does not hold
+	Uncertain Result = "uncertain" // it does not hold of what is known, and may hold of what is true
+	Failed    Result = "failed"    // it holds of what is known
+)
+
+// Checked is a condition with what came of it.
+type Checked struct {
+	Condition
+	Result Result  `json:"result"`
+	Figure *Figure `json:"figure"` // that decided
+	Text   string  `json:"text"`   // the figure and the limit, in words
+}
+
+// of checks a figure that is known.
+func (c *Condition) of(f *Figure) Result {
+	known := func(v Value) (least, most float64) { return v.V, v.V }
+	switch least, most := c.over(f, known); {
+	case c.mayHold(least, most):
+		return Failed
+	case c.mayHold(c.over(f, Value.span)):
+		return Uncertain
+	}
+	return Passed
+}
+
+// span is between what and what the truth is.
+func (v Value) span() (least, most float64) {
+	switch model.ParseBound(v.Bound) {
+	case model.Exact:
+		return v.V, v.V
+	case model.AtLeast:
+		return v.V, math.Inf(1)
+	}
+	return math.Inf(-1), math.Inf(1)
+}
+
+// over is by how much a figure is above the limit, where a value is somewhere in a span.
+func (c *Condition) over(f *Figure, span func(Value) (least, most float64)) (least, most float64) {
+	least, most = span(*f.B)
+	low, high := 0.0, 0.0
 	if c.Relative {
-		v = f.B.V - f.A.V
-		if c.Percent {
-			limit = f.A.V * c.Amount / 100
-		}
+		low, high = span(*f.A)
 	}
+	return c.excess(least, high), c.excess(most, low)
+}
+
+// excess is by how much B is above what the limit makes of A.
+func (c *Condition) excess(b, a float64) float64 {
 	switch {
-	case c.Equal && v == limit:
-		return true
-	case c.Above:
-		return v > limit
+	case math.IsInf(a, 0):
+		return -a
+	case c.Percent:
+		return b - a - a*c.Amount/100
 	}
-	return v < limit
+	return b - a - c.Amount
+}
+
+// mayHold reports whether the condition holds of some excess in a span.
+func (c *Condition) mayHold(least, most float64) bool {
+	if c.Above {
+		return most > 0 || c.Equal && most == 0
+	}
+	return least < 0 || c.Equal && least == 0
 }

@@ -39,6 +39,31 @@ func Complete(c *compare.Comparison) {
 		f.Title = Title(f.Name)
 		f.TextA, f.TextB, f.ChangeText = Value(f.Unit, f.A), Value(f.Unit, f.B), Change(f)
 	}
+	for i := range c.Conditions {
+		c.Conditions[i].Text = checked(&c.Conditions[i])
+	}
+}
+
+// checked is a figure with its limit: dram.peak +2.1 GiB (+13 %), limit +5%.
+func checked(x *compare.Checked) string {
+	f := x.Figure
+	is := Value(f.Unit, f.B)
+	change := Change(f)
+	switch {
+	case x.Result == compare.Uncertain && x.Relative:
+		is = marked(f.Unit, f.A) + " → " + marked(f.Unit, f.B)
+	case x.Result == compare.Uncertain:
+		is = marked(f.Unit, f.B)
+	case x.Relative && change != "":
+		is = change
+	}
+	limit := strings.TrimLeft(x.Source[strings.IndexAny(x.Source, "<>"):], "<>=")
+	return f.Name + " " + is + ", limit " + strings.TrimSpace(limit)
+}
+
+// marked is a value with the mark of its bound, also where that is a doubt of nothing.
+func marked(u compare.Unit, v *compare.Value) string {
+	return words.Mark(model.ParseBound(v.Bound)) + Amount(u, v.V)
 }
 
 // Title is the name of a figure in words: DRAM, peak.
@@ -221,11 +246,10 @@ func Value(u compare.Unit, v *compare.Value) string {
 	if v == nil {
 		return words.Missing(model.Absent)
 	}
-	text := Amount(u, v.V)
 	if v.V == 0 && v.Bound == model.AtLeast.String() {
-		return text
+		return Amount(u, 0)
 	}
-	return words.Mark(model.ParseBound(v.Bound)) + text
+	return marked(u, v)
 }
 
 // Amount says an amount of a unit.
