@@ -22,67 +22,76 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("ledger of layout version %d, known is %d: use a newer ttmon", e.Version, Version)
 }
 
-// section is where records of a kind lie.
-type section struct {
-	offset int64
-	used   uint32
-}
-
-type header struct {
-	raw      [failuresHeader]byte
-	sections [numSections]section
-	events   section // of the ring; used is how many it holds, 0 where there is none
-	failures failures
-}
-
-func (h *header) epoch() uint64 { return le.Uint64(h.raw[offEpoch:]) }
-
-// parse checks the header's bytes.
-func (h *header) parse() error {
-	if string(h.raw[:8]) != magic {
-		if bytes.Equal(h.raw[:8], make([]byte, 8)) {
-			return ErrNotReady
-		}
-		return fmt.Errorf("%w: no ledger begins with %q", ErrDamaged, h.raw[:8])
-	}
-	if v := le.Uint32(h.raw[offVersion:]); v != Version {
-		return &VersionError{v}
-	}
-	size := le.Uint32(h.raw[offHeader:])
-	if size < headerSize || size > 1<<16 {
-		return fmt.Errorf("%w: header of %d bytes", ErrDamaged, size)
-	}
-	end := uint64(size)
-	for i := range h.sections {
-		b := h.raw[offSections+i*sectionSize:]
-		offset, record, used := le.Uint64(b), le.Uint32(b[8:]), le.Uint32(b[16:])
-		if record != recordSize[i] || used > maxRecords[i] || offset < end || offset > 1<<32 {
-			return fmt.Errorf("%w: section %d", ErrDamaged, i)
-		}
-		end = offset + uint64(used)*uint64(record)
-		h.sections[i] = section{int64(offset), used}
-	}
-	if err := h.parseEvents(size, end); err != nil {
+// read copies the header of a ledger, and checks it.
+func (h *header) read(fd int) error {
+	if err := h.load(fd); err != nil {
 		return err
 	}
-	return h.parseFailures(size)
+	return h.check()
 }
 
-// parseEvents checks where the ring of events is, if there is one.
-func (h *header) parseEvents(size uint32, end uint64) error {
-	if h.events = (section{}); size < fullHeader {
-		return nil
+// load copies the header of a ledger. What the writer's does not have is zero.
+func (h *header) load(fd int) error {
+	*h = header{}
+	raw := bytesOf(unsafe.Slice(h, 1))
+	n, err := pread(fd, raw, 0)
+	if err != nil {
+		return fmt.Errorf("reading the ledger: %w", err)
 	}
-	b := h.raw[offEventSection:]
-	offset, record, capacity, used := le.Uint64(b), le.Uint32(b[8:]), le.Uint32(b[12:]), le.Uint32(b[16:])
-	if used == 0 {
-		return nil
+	if uintptr(n) < firstHeader {
+		return ErrNotReady
 	}
-	if record != eventSize || used != capacity || used > maxEvents || offset < end || offset > 1<<32 {
+	if size := uintptr(h.Header); size >= firstHeader && size < sizeOfHeader {
+		clear(raw[size:])
+	}
+	return nil
+}
+
+// check refuses a header of something else, and sections that cannot be.
+func (h *header) check() error {
+	switch {
+	case h.Magic == [8]byte{}:
+		return ErrNotReady
+	case string(h.Magic[:]) != magic:
+		return fmt.Errorf("%w: no ledger begins with %q", ErrDamaged, h.Magic)
+	case h.Version != Version:
+		return &VersionError{h.Version}
+	case uintptr(h.Header) < firstHeader || h.Header > 1<<16:
+		return fmt.Errorf("%w: header of %d bytes", ErrDamaged, h.Header)
+	}
+	end := uint64(h.Header)
+	for i, size := range recordSize {
+		if err := h.Section[i].check(size, maxRecords[i], end); err != nil {
+			return err
+		}
+		end = h.Section[i].end()
+	}
+	for _, x := range []struct {
+		*section
+		size   uintptr
+		most   uint32
+		behind uint64
+	}{
+		{&h.Section[secEvents], unsafe.Sizeof(eventRecord{}), maxEvents, end},
+		{&h.Failure[secFailures], unsafe.Sizeof(failureRecord{}), maxFailures, uint64(failuresHeader)},
+		{&h.Failure[secFailedBlocks], unsafe.Sizeof(failedBlockRecord{}), maxFailedBlocks, uint64(failuresHeader)},
+	} {
+		if x.Used == 0 { // there is none
+			*x.section = section{}
+		} else if err := x.check(x.size, x.most, x.behind); err != nil {
+			return err
+		}
+	}
+	if ring := &h.Section[secEvents]; ring.Used != ring.Capacity {
 		return fmt.Errorf("%w: the ring of events", ErrDamaged)
 	}
-	h.events = section{int64(offset), used}
 	return nil
+}
+
+// recordSize is how large the records of each section are.
+var recordSize = [numSections]uintptr{
+	unsafe.Sizeof(chipRecord{}), unsafe.Sizeof(listRecord{}), unsafe.Sizeof(siteRecord{}), unsafe.Sizeof(frameRecord{}), unsafe.Sizeof(nodeRecord{}), 1,
+	unsafe.Sizeof(blockRecord{}),
 }
 
 // text is a field of the header that a NUL ends.
@@ -99,137 +108,99 @@ var recordMemory = [numSections]uint64{48, 512, 192, 16, 8, 1, 128}
 
 // memory is about what the ledger takes as a copy.
 func (h *header) memory() (n uint64) {
-	for i, s := range h.sections {
-		n += uint64(s.used) * recordMemory[i]
+	for i, bytes := range recordMemory {
+		n += uint64(h.Section[i].Used) * bytes
 	}
-	return n + h.failures.memory()
+	return n + uint64(h.Failure[secFailures].Used)*2048 + uint64(h.Failure[secFailedBlocks].Used)*128
 }
-
-// clock turns the ledger's monotonic times into wall time.
-type clock struct{ real, monotonic int64 }
 
 // at is zero for the zero time, and for one that the arithmetic cannot hold.
 func (c clock) at(ns int64) time.Time {
-	if ns <= 0 || ns > 1<<62 || c.real <= 0 || c.real > 1<<61 || c.monotonic < 0 || c.monotonic > 1<<62 {
+	if ns <= 0 || ns > 1<<62 || c.Real <= 0 || c.Real > 1<<61 || c.Monotonic < 0 || c.Monotonic > 1<<62 {
 		return time.Time{}
 	}
-	return time.Unix(0, c.real+(ns-c.monotonic))
+	return time.Unix(0, c.Real+(ns-c.Monotonic))
 }
 
-// decode makes a Ledger of a header and the bytes of its sections.
-func decode(h *header, data *[numSections][]byte, failures *[2][]byte) *Ledger {
-	c := clock{int64(le.Uint64(h.raw[offReal:])), int64(le.Uint64(h.raw[offMonotonic:]))}
+// decode makes a Ledger of a header and the records of its sections.
+func decode(h *header, d *sections) *Ledger {
 	l := &Ledger{
-		PID:          int(int32(le.Uint32(h.raw[offPID:]))),
-		StartTicks:   le.Uint64(h.raw[offStartTicks:]),
-		PIDNamespace: le.Uint64(h.raw[offNamespace:]),
-		Comm:         text(h.raw[offComm : offComm+commSize]),
-		Started:      c.at(c.monotonic),
-		Flags:        Flags(le.Uint32(h.raw[offFlags:])) & (lastFlag - 1),
-		Lost:         le.Uint64(h.raw[offLost:]),
-		Unknown:      le.Uint64(h.raw[offUnknown:]),
-		Unmatched:    le.Uint64(h.raw[offUnmatched:]),
-		Run:          text(h.raw[offRun : offRun+runSize]),
-		Library:      text(h.raw[offLibrary : offLibrary+librarySize]),
-		Epoch:        h.epoch(),
-		Memory:       h.memory(),
-		TellsEvents:  h.events.used > 0,
-		frames:       data[secFrames], nodes: data[secNodes], strings: data[secStrings],
+		PID: int(h.PID), StartTicks: h.StartTicks, PIDNamespace: h.PIDNamespace, Comm: text(h.Comm[:]), Started: h.Clock.at(h.Clock.Monotonic),
+		Flags: h.Flags & (lastFlag - 1), Lost: h.Lost, Unknown: h.Unknown, Unmatched: h.Unmatched, Run: text(h.Run[:]), Library: text(h.Library[:]),
+		Epoch: h.Epoch, Memory: h.memory(), frames: d.frames, nodes: d.nodes, texts: d.texts,
 	}
-	if l.TellsEvents {
-		l.Events = le.Uint64(h.raw[offEventCount:])
+	if l.TellsEvents = h.Section[secEvents].Used > 0; l.TellsEvents {
+		l.Events = h.EventCount
 	}
-	for b := data[secChips]; len(b) >= 16; b = b[16:] {
-		l.Chips = append(l.Chips, Chip{ID: le.Uint64(b), Logical: int(int32(le.Uint32(b[8:]))), Open: le.Uint32(b[12:]) != 0})
+	for _, x := range d.chips {
+		l.Chips = append(l.Chips, Chip{ID: x.ID, Logical: int(x.Logical), Open: x.Open != 0})
 	}
-	l.Lists = make([]List, len(data[secLists])/int(recordSize[secLists]))
+	l.Lists = make([]List, len(d.lists))
 	for i := range l.Lists {
-		l.decodeList(&l.Lists[i], data[secLists][i*int(recordSize[secLists]):], c)
+		l.Lists[i] = l.list(&d.lists[i], h.Clock)
 	}
-	l.Sites = make([]Site, len(data[secSites])/int(recordSize[secSites]))
+	l.Sites = make([]Site, len(d.sites))
 	tags := 0
 	for i := range l.Sites {
 		x := &l.Sites[i]
-		l.decodeSite(x, data, i, c)
+		*x = l.site(&d.sites[i], d.lists, h.Clock)
 		if tags += len(x.Tag); tags > maxTags {
 			x.Tag = ""
 			l.Flags |= NoSites
 		}
 	}
-	l.Blocks = l.decodeBlocks(data[secBlocks], c)
-	l.decodeFailures(failures[0], failures[1], c)
+	l.Blocks = l.blocks(d.blocks, h.Clock)
+	l.addFailures(d.failures, d.failedBlocks, h.Clock)
 	return l
 }
 
-func sum(b []byte) Sum { return Sum{le.Uint64(b), le.Uint64(b[8:])} }
-
-func (l *Ledger) decodeList(x *List, b []byte, c clock) {
-	x.State = State(b[listState])
-	if x.State != Open && x.State != Closed {
-		x.State = Unused
-		return
+func (l *Ledger) list(r *listRecord, c clock) List {
+	if r.State != Open && r.State != Closed {
+		return List{}
 	}
-	*x = List{
-		State: x.State, Pool: Pool(b[listPool]), Own: b[listOwn] != 0, Late: b[listLate] == 1, Inherited: b[listLate] == 2,
-		Group: le.Uint32(b[listGroup:]), Banks: le.Uint32(b[listBanks:]), Nth: le.Uint32(b[listNth:]),
-		ID: le.Uint64(b[listID:]), Capacity: le.Uint64(b[listCapacity:]), Base: le.Uint64(b[listBase:]),
-		Alignment: le.Uint64(b[listAlignment:]), Smallest: le.Uint64(b[listSmallest:]),
-		CutLow: le.Uint64(b[listCutLow:]), CutHigh: le.Uint64(b[listCutHigh:]),
-		Made: c.at(int64(le.Uint64(b[listMade:]))), Closed: c.at(int64(le.Uint64(b[listClosed:]))),
-		Live: sum(b[listLiveBytes:]), Peak: sum(b[listPeakBytes:]), Total: sum(b[listTotalBytes:]), Left: sum(b[listLeftBytes:]),
-		PeakTime: c.at(int64(le.Uint64(b[listPeakTime:]))), Lives: le.Uint32(b[listLives:]),
-		Failed: le.Uint64(b[listFailed:]), FailedBytes: le.Uint64(b[listFailedBytes:]), SubDevice: le.Uint32(b[listSubDevice:]),
+	x := List{
+		State: r.State, Pool: r.Pool, Own: r.Own != 0, Late: r.Late == 1, Inherited: r.Late == 2, Group: r.Group, Banks: r.Banks, Nth: r.Nth,
+		ID: r.ID, Capacity: r.Capacity, Base: r.Base, Alignment: r.Alignment, Smallest: r.Smallest, CutLow: r.CutLow, CutHigh: r.CutHigh,
+		Chips: r.Chips.numbers(len(l.Chips)), Made: c.at(r.Made), Live: r.Live, Peak: r.Peak, Total: r.Total, Left: r.Left, PeakTime: c.at(r.PeakTime),
+		Lives: r.Lives, Failed: r.Failed, FailedBytes: r.FailedBytes, SubDevice: r.SubDevice,
 	}
-	if x.State == Open {
-		x.Closed = time.Time{}
+	if x.State == Closed {
+		x.Closed = c.at(r.Closed)
 	}
-	for i := range min(chipsPerLedger, len(l.Chips)) {
-		if b[listChips+i/8]>>(i%8)&1 != 0 {
-			x.Chips = append(x.Chips, i)
-		}
-	}
+	return x
 }
 
-func (l *Ledger) decodeSite(x *Site, data *[numSections][]byte, n int, c clock) {
-	b := data[secSites][n*int(recordSize[secSites]):]
-	list := le.Uint32(b[siteList:])
-	if list == 0 || int(list) >= len(l.Lists) || l.Lists[list].State == Unused {
-		return
+func (l *Ledger) site(r *siteRecord, lists []listRecord, c clock) Site {
+	if r.List == 0 || int(r.List) >= len(l.Lists) || l.Lists[r.List].State == Unused {
+		return Site{}
 	}
-	*x = Site{
-		List: int(list), Tag: l.text(le.Uint32(b[siteTag:])), Node: le.Uint32(b[siteNode:]), Tensor: l.text(le.Uint32(b[siteTensor:])),
-		Live: sum(b[siteLiveBytes:]), Peak: sum(b[sitePeakBytes:]), Total: sum(b[siteTotalBytes:]), Left: sum(b[siteLeftBytes:]),
-		LeftLargest: le.Uint64(b[siteLeftLargest:]), Kept: le.Uint32(b[siteKept:]) != 0,
+	x := Site{
+		List: int(r.List), Tag: l.Text(r.Tag), Node: r.Node, Tensor: l.Text(r.Tensor), Kept: r.Kept != 0,
+		Live: r.Live, Peak: r.Peak, Total: r.Total, Left: r.Left, LeftLargest: r.LeftLargest,
 	}
-	if le.Uint32(b[sitePeakCount:]) != le.Uint32(data[secLists][int(list)*int(recordSize[secLists])+listPeakCount:]) {
+	if r.PeakCount != lists[r.List].PeakCount {
 		x.Peak = x.Live // it has not changed since the peak
 	}
 	if x.Left.Blocks > 0 {
-		x.LeftOldest = c.at(int64(le.Uint64(b[siteLeftOldest:])))
-		for i := range x.LeftQuarters {
-			x.LeftQuarters[i] = uint64(le.Uint16(b[siteQuarters+2*i:]))
+		x.LeftOldest = c.at(r.LeftOldest)
+		for i, n := range r.LeftQuarters {
+			x.LeftQuarters[i] = uint64(n)
 		}
 	}
+	return x
 }
 
-// decodeBlocks takes the blocks that are whole and belong to a list that is in use.
-func (l *Ledger) decodeBlocks(b []byte, c clock) []Block {
-	var out []Block
-	for size := int(recordSize[secBlocks]); len(b) >= size; b = b[size:] {
-		site := le.Uint32(b[blockSite:])
-		if site == 0 || le.Uint32(b[blockSequence:])&1 != 0 {
-			continue
-		}
-		if int(site) >= len(l.Sites) || l.Sites[site].List == 0 || l.Lists[l.Sites[site].List].State != Open {
+// blocks takes the blocks that are whole and belong to a list that is in use.
+func (l *Ledger) blocks(records []blockRecord, c clock) (out []Block) {
+	for i := range records {
+		r := &records[i]
+		if r.Site == 0 || r.Sequence&1 != 0 || int(r.Site) >= len(l.Sites) || l.Sites[r.Site].List == 0 || l.Lists[l.Sites[r.Site].List].State != Open {
 			continue
 		}
 		if out == nil {
-			out = make([]Block, 0, len(b)/size)
+			out = make([]Block, 0, len(records)-i)
 		}
-		out = append(out, Block{
-			Address: le.Uint64(b[blockAddress:]), Bytes: le.Uint64(b[blockBytes:]), Asked: le.Uint64(b[blockAsked:]),
-			Born: c.at(int64(le.Uint64(b[blockTime:]))), Site: int(site),
-		})
+		out = append(out, Block{Address: r.Address, Bytes: r.Bytes, Asked: r.Asked, Born: c.at(r.Time), Site: int(r.Site)})
 	}
 	return out
 }
@@ -261,21 +232,8 @@ func (l *Ledger) resum() {
 // 4 KiB, and they may overlap: no more than that is printed.
 const maxTags = 16 << 20
 
-// text is a text of the ledger by its number; what does not lead to one is empty.
-// It is not a copy: the ledger's texts are never changed.
-func (l *Ledger) text(at uint32) string {
-	if at == 0 || uint64(at)+4 > uint64(len(l.strings)) {
-		return ""
-	}
-	n := le.Uint32(l.strings[at:])
-	if n > 1<<12 || uint64(at)+4+uint64(n) > uint64(len(l.strings)) {
-		return ""
-	}
-	if n == 0 {
-		return ""
-	}
-	return unsafe.String(&l.strings[at+4], int(n))
-}
+// Text is a text of the ledger by its number, as a tag of an event is.
+func (l *Ledger) Text(at uint32) string { return textAt(l.texts, at) }
 
 // maxDepth bounds the stack that a damaged ledger can make us follow.
 const maxDepth = 256
@@ -283,21 +241,14 @@ const maxDepth = 256
 // Stack returns the frames of a site's stack, innermost first.
 func (l *Ledger) Stack(node uint32) []Frame {
 	var out []Frame
-	for node != 0 && len(out) < maxDepth {
-		at := int(node) * int(recordSize[secNodes])
-		if at+8 > len(l.nodes) {
-			break
-		}
-		parent, frame := le.Uint32(l.nodes[at:]), int(le.Uint32(l.nodes[at+4:]))*int(recordSize[secFrames])
-		if parent >= node || frame+16 > len(l.frames) {
+	for node != 0 && int(node) < len(l.nodes) && len(out) < maxDepth {
+		n := l.nodes[node]
+		if n.Parent >= node || int(n.Frame) >= len(l.frames) {
 			break // a caller is always noted before what it calls
 		}
-		f := l.frames[frame:]
-		out = append(out, Frame{
-			File: l.text(le.Uint32(f)), Function: l.text(le.Uint32(f[4:])),
-			Line: int(le.Uint32(f[8:])), Offset: le.Uint32(f[12:]),
-		})
-		node = parent
+		f := l.frames[n.Frame]
+		out = append(out, Frame{File: l.Text(f.File), Function: l.Text(f.Function), Line: int(f.Line), Offset: f.Offset})
+		node = n.Parent
 	}
 	return out
 }

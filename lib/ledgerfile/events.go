@@ -1,8 +1,10 @@
 package ledgerfile
 
 import (
+	"cmp"
 	"fmt"
 	"time"
+	"unsafe"
 )
 
 // EventKind is what happened.
@@ -42,77 +44,59 @@ type Event struct {
 // before they could be read; then read a new copy of the ledger, and continue
 // from next.
 func (r *Reader) Events(fd int, from uint64, dst []Event) (out []Event, next, lost uint64, err error) {
-	var h header
-	if err := r.readHeader(fd, &h); err != nil {
+	h := &r.header
+	if err := h.read(fd); err != nil {
 		return dst, from, 0, err
 	}
-	if h.events.used == 0 {
+	ring := uint64(h.Section[secEvents].Used)
+	if ring == 0 {
 		return dst, from, 0, fmt.Errorf("%w: the ledger has no events", ErrNotReady)
 	}
-	count, ring := le.Uint64(h.raw[offEventCount:]), uint64(h.events.used)
-	if count < from {
-		return dst, from, 0, fmt.Errorf("%w: it had %d events, and now %d", ErrDamaged, from, count)
+	if h.EventCount < from {
+		return dst, from, 0, fmt.Errorf("%w: it had %d events, and now %d", ErrDamaged, from, h.EventCount)
 	}
-	c := clock{int64(le.Uint64(h.raw[offReal:])), int64(le.Uint64(h.raw[offMonotonic:]))}
-	if count-from > ring {
-		lost = count - from - ring
+	if behind := h.EventCount - from; behind > ring {
+		lost = behind - ring
 		from += lost
 	}
-	for from < count {
+	for from < h.EventCount {
 		// One piece of the ring at a time, up to its end.
 		at := from % ring
-		n := min(count-from, ring-at)
-		if uint64(cap(r.again)) < n*eventSize {
-			r.again = make([]byte, n*eventSize)
-		}
-		r.again = r.again[:n*eventSize]
-		m, err := pread(fd, r.again, h.events.offset+int64(at)*eventSize)
-		if err != nil || m < len(r.again) {
+		n := min(h.EventCount-from, ring-at)
+		if load(fd, h.Section[secEvents].Offset+at*uint64(unsafe.Sizeof(eventRecord{})), int(n), &r.events) != nil {
 			return dst, from, lost, fmt.Errorf("%w: the ring of events is cut off", ErrDamaged)
 		}
-		for i := range n {
-			b := r.again[i*eventSize:]
-			if le.Uint64(b[eventNumber:]) != from+i+1 {
+		for i := range r.events {
+			x := &r.events[i]
+			if x.Number != from+uint64(i)+1 {
 				lost++ // overwritten since, or being overwritten
 				continue
 			}
-			dst = append(dst, decodeEvent(b, c))
+			dst = append(dst, Event{
+				Kind: x.Kind, Time: h.Clock.at(x.Time), List: int(x.List), Address: x.Address, Bytes: x.Bytes, Asked: x.Asked, More: x.More,
+				Tag: x.Tag, Node: x.Node, Pool: x.Pool, Late: x.Late != 0,
+			})
 		}
 		from += n
 	}
 	return dst, from, lost, nil
 }
 
-func decodeEvent(b []byte, c clock) Event {
-	return Event{
-		Kind: EventKind(b[eventKind]), Time: c.at(int64(le.Uint64(b[eventTime:]))), List: int(le.Uint32(b[eventList:])),
-		Address: le.Uint64(b[eventAddress:]), Bytes: le.Uint64(b[eventBytes:]), Asked: le.Uint64(b[eventAsked:]), More: le.Uint64(b[eventMore:]),
-		Tag: le.Uint32(b[eventTag:]), Node: le.Uint32(b[eventNode:]), Pool: Pool(b[eventPool]), Late: b[eventLate] != 0,
-	}
-}
-
-// Text is a tag of an event.
-func (l *Ledger) Text(at uint32) string { return l.text(at) }
-
 // Knows reports whether a copy is new enough for a tag and a stack.
 func (l *Ledger) Knows(tag, node uint32) bool {
-	return int(tag) < max(len(l.strings), 1) && int(node) < max(len(l.nodes)/int(recordSize[secNodes]), 1)
+	return int(tag) < max(len(l.texts), 1) && int(node) < max(len(l.nodes), 1)
 }
 
 // Places copies what the tags and stacks of events refer to, and nothing else.
 // It is only ever added to, so what an event names is there after it.
 func (r *Reader) Places(fd int) (*Ledger, error) {
-	if err := r.readHeader(fd, &r.header); err != nil {
+	h, l := &r.header, &Ledger{}
+	if err := h.read(fd); err != nil {
 		return nil, err
 	}
-	l := &Ledger{}
-	for i, to := range map[int]*[]byte{secFrames: &l.frames, secNodes: &l.nodes, secStrings: &l.strings} {
-		s := r.header.sections[i]
-		*to = make([]byte, int(s.used)*int(recordSize[i]))
-		n, err := pread(fd, *to, s.offset)
-		if err != nil || n < len(*to) {
-			return nil, fmt.Errorf("%w: it is cut off in section %d", ErrDamaged, i)
-		}
+	err := cmp.Or(all(fd, h.Section[secFrames], &l.frames), all(fd, h.Section[secNodes], &l.nodes), all(fd, h.Section[secStrings], &l.texts))
+	if err != nil {
+		return nil, err
 	}
 	return l, nil
 }

@@ -1,7 +1,6 @@
 package ledgerfile
 
 import (
-	"fmt"
 	"math"
 	"time"
 )
@@ -70,195 +69,67 @@ type FailedBlock struct {
 	Tensor                string // as in a Site
 }
 
-// Where the sections of failures are described, behind all else.
-const (
-	offFailures     = workHeader
-	failuresHeader  = workHeader + 2*sectionSize
-	failureSize     = 632
-	failedListSize  = 72
-	failedBlockSize = 48
-	maxFailures     = 64
-	maxFailedLists  = 6
-	maxFailedBlocks = 1 << 20
-)
-
-// Offsets in the record of a failure, of its lists and of its blocks.
-const (
-	failNumber     = 0
-	failCount      = 8
-	failFirst      = 16
-	failLast       = 24
-	failTime       = 32
-	failBytes      = 40
-	failAsked      = 48
-	failPage       = 56
-	failLimit      = 64
-	failShards     = 72
-	failNode       = 76
-	failTag        = 80
-	failGroup      = 84
-	failKind       = 88
-	failBottomUp   = 89
-	failKnown      = 90
-	failLists      = 91
-	failFirstBlock = 92
-	failBlocks     = 96
-	failMissed     = 100
-	failChips      = 104
-	failProgram    = 136
-	failReach      = 144
-	failLowest     = 152
-	failCores      = 168
-	failTensor     = 172
-	failSubDevice  = 176
-	failRegion     = 184
-	failNeeded     = 192
-	failList       = 200
-
-	failedListNumber    = 0
-	failedListPool      = 4
-	failedListLate      = 5
-	failedListBanks     = 8
-	failedListNth       = 12
-	failedListCapacity  = 16
-	failedListBase      = 24
-	failedListAlignment = 32
-	failedListSmallest  = 40
-	failedListCutLow    = 48
-	failedListCutHigh   = 56
-	failedListBlocks    = 64
-
-	failedBlockAddress = 0
-	failedBlockBytes   = 8
-	failedBlockAsked   = 16
-	failedBlockTime    = 24
-	failedBlockNode    = 32
-	failedBlockTag     = 36
-	failedBlockList    = 40
-	failedBlockTensor  = 44
-)
-
-// failures are the two sections.
-type failures struct{ records, blocks section }
-
-// parseFailures checks where failures are, if the writer knows of them.
-func (h *header) parseFailures(size uint32) error {
-	if h.failures = (failures{}); size < failuresHeader {
-		return nil
-	}
-	for i, x := range []struct {
-		to        *section
-		size, max uint32
-	}{{&h.failures.records, failureSize, maxFailures}, {&h.failures.blocks, failedBlockSize, maxFailedBlocks}} {
-		b := h.raw[offFailures+i*sectionSize:]
-		offset, record, used := le.Uint64(b), le.Uint32(b[8:]), le.Uint32(b[16:])
-		if used == 0 {
-			continue
-		}
-		if record != x.size || used > x.max || offset < failuresHeader || offset > 1<<32 {
-			return fmt.Errorf("%w: the failures", ErrDamaged)
-		}
-		*x.to = section{int64(offset), used}
-	}
-	return nil
-}
-
-// memory is about what failures take as a copy.
-func (f *failures) memory() uint64 {
-	return uint64(f.records.used)*2048 + uint64(f.blocks.used)*128
-}
-
-// readFailures copies the bytes of failures.
-func (r *Reader) readFailures(fd int) error {
-	f := &r.header.failures
-	for i, x := range []struct {
-		section
-		size int
-	}{{f.records, failureSize}, {f.blocks, failedBlockSize}} {
-		size := int(x.used) * x.size
-		if cap(r.failures[i]) < size {
-			r.failures[i] = make([]byte, size)
-		}
-		r.failures[i] = r.failures[i][:size]
-		if size == 0 {
-			continue
-		}
-		n, err := pread(fd, r.failures[i], x.offset)
-		if err != nil {
-			return fmt.Errorf("reading the ledger: %w", err)
-		}
-		if n < size {
-			return fmt.Errorf("%w: it is cut off in its failures", ErrDamaged)
-		}
-	}
-	return nil
-}
-
-// decodeFailures makes Failures of their bytes. What does not fit together is
-// left out.
-func (l *Ledger) decodeFailures(records, blocks []byte, c clock) {
-	left := len(blocks) / failedBlockSize // they do not lie over each other
-	for ; len(records) >= failureSize; records = records[failureSize:] {
-		if left -= int(le.Uint32(records[failBlocks:])); left < 0 {
+// addFailures makes Failures of their records. What does not fit together is left out.
+func (l *Ledger) addFailures(records []failureRecord, blocks []failedBlockRecord, c clock) {
+	left := len(blocks) // they do not lie over each other
+	for i := range records {
+		if left -= int(records[i].Blocks); left < 0 {
 			return
 		}
-		if f, ok := l.decodeFailure(records, blocks, c); ok {
+		if f, ok := l.failure(&records[i], blocks, c); ok {
 			l.Failures = append(l.Failures, f)
 		}
 	}
 }
 
-func (l *Ledger) decodeFailure(b, blocks []byte, c clock) (f Failure, ok bool) {
-	at := func(n int) uint64 { return le.Uint64(b[n:]) }
+// What is known of the buffer that a request was for, and of its device.
+const (
+	knowsPage uint8 = 1 << iota
+	knowsShards
+	severalDevices
+)
+
+func (l *Ledger) failure(r *failureRecord, blocks []failedBlockRecord, c clock) (f Failure, ok bool) {
+	first, end := uint64(r.FirstBlock), uint64(r.FirstBlock)+uint64(r.Blocks)
+	if r.Number == 0 || r.Count == 0 || r.Kind < NoRoom || r.Kind > TraceRefused || r.Lists == 0 || r.Lists > maxFailedLists || end > uint64(len(blocks)) {
+		return f, false
+	}
+	if r.Kind == TraceRefused && (r.Needed <= r.Region || r.Needed > math.MaxUint32) { // tt-metal counts with 32 bits
+		return f, false
+	}
 	f = Failure{
-		Number: at(failNumber), Count: at(failCount), First: c.at(int64(at(failFirst))), Last: c.at(int64(at(failLast))), Time: c.at(int64(at(failTime))),
-		Bytes: at(failBytes), Asked: at(failAsked), Page: at(failPage), Limit: at(failLimit),
-		Shards: le.Uint32(b[failShards:]), Node: le.Uint32(b[failNode:]), Tag: l.text(le.Uint32(b[failTag:])), Group: le.Uint32(b[failGroup:]), SubDevice: le.Uint32(b[failSubDevice:]), Tensor: l.text(le.Uint32(b[failTensor:])),
-		Kind: FailureKind(b[failKind]), BottomUp: b[failBottomUp] != 0, PageKnown: b[failKnown]&1 != 0, ShardsKnown: b[failKnown]&2 != 0, Missed: le.Uint32(b[failMissed:]),
-		Program: at(failProgram), Reach: at(failReach), Lowest: at(failLowest), Region: at(failRegion), Needed: at(failNeeded), SeveralDevices: b[failKnown]&4 != 0,
+		Number: r.Number, Count: r.Count, First: c.at(r.First), Last: c.at(r.Last), Time: c.at(r.Time), Bytes: r.Bytes, Asked: r.Asked, Page: r.Page,
+		Limit: r.Limit, Shards: r.Shards, Node: r.Node, Tag: l.Text(r.Tag), Group: r.Group, SubDevice: r.SubDevice, Tensor: l.Text(r.Tensor), Kind: r.Kind,
+		BottomUp: r.BottomUp != 0, PageKnown: r.Known&knowsPage != 0, ShardsKnown: r.Known&knowsShards != 0, SeveralDevices: r.Known&severalDevices != 0,
+		Missed: r.Missed, Program: r.Program, Reach: r.Reach, Lowest: r.Lowest, Region: r.Region, Needed: r.Needed, Chips: r.Chips.numbers(len(l.Chips)),
 	}
-	lists, first, n := int(b[failLists]), uint64(le.Uint32(b[failFirstBlock:])), uint64(le.Uint32(b[failBlocks:]))
-	if f.Number == 0 || f.Count == 0 || f.Kind < NoRoom || f.Kind > TraceRefused || lists == 0 || lists > maxFailedLists ||
-		(first+n)*failedBlockSize > uint64(len(blocks)) {
-		return f, false
-	}
-	if f.Kind == TraceRefused && (f.Needed <= f.Region || f.Needed > math.MaxUint32) { // tt-metal counts with 32 bits
-		return f, false
-	}
-	if le.Uint32(b[failCores:]) != 0 {
-		for _, n := range b[failCores : failCores+4] {
+	if r.Cores != [4]uint8{} {
+		for _, n := range r.Cores {
 			f.Cores = append(f.Cores, int(n))
 		}
 	}
-	for i := range min(chipsPerLedger, len(l.Chips)) {
-		if b[failChips+i/8]>>(i%8)&1 != 0 {
-			f.Chips = append(f.Chips, i)
-		}
-	}
 	index := map[uint32]int{}
-	for i := range lists {
-		x := decodeFailedList(b[failList+i*failedListSize:])
+	for i := range r.List[:r.Lists] {
+		x := failedList(&r.List[i])
 		x.Group, x.Chips = f.Group, f.Chips
 		index[uint32(x.Number)] = i
 		f.Lists = append(f.Lists, x)
 	}
-	for blocks = blocks[first*failedBlockSize : (first+n)*failedBlockSize]; len(blocks) > 0; blocks = blocks[failedBlockSize:] {
-		i, known := index[le.Uint32(blocks[failedBlockList:])]
+	for _, b := range blocks[first:end] {
+		i, known := index[b.List]
 		if !known {
 			return f, false
 		}
 		f.Lists[i].Blocks = append(f.Lists[i].Blocks, FailedBlock{
-			Address: le.Uint64(blocks[failedBlockAddress:]), Bytes: le.Uint64(blocks[failedBlockBytes:]), Asked: le.Uint64(blocks[failedBlockAsked:]),
-			Born: c.at(int64(le.Uint64(blocks[failedBlockTime:]))), Node: le.Uint32(blocks[failedBlockNode:]), Tag: l.text(le.Uint32(blocks[failedBlockTag:])), Tensor: l.text(le.Uint32(blocks[failedBlockTensor:])),
+			Address: b.Address, Bytes: b.Bytes, Asked: b.Asked, Born: c.at(b.Time), Node: b.Node, Tag: l.Text(b.Tag), Tensor: l.Text(b.Tensor),
 		})
 	}
 	return f, true
 }
 
-func decodeFailedList(b []byte) FailedList {
-	return FailedList{Number: int(le.Uint32(b[failedListNumber:])), List: List{
-		State: Open, Pool: Pool(b[failedListPool]), Late: b[failedListLate] == 1, Inherited: b[failedListLate] == 2, Banks: le.Uint32(b[failedListBanks:]), Nth: le.Uint32(b[failedListNth:]),
-		Capacity: le.Uint64(b[failedListCapacity:]), Base: le.Uint64(b[failedListBase:]), Alignment: le.Uint64(b[failedListAlignment:]), Smallest: le.Uint64(b[failedListSmallest:]),
-		CutLow: le.Uint64(b[failedListCutLow:]), CutHigh: le.Uint64(b[failedListCutHigh:]), Live: Sum{Blocks: le.Uint64(b[failedListBlocks:])},
+func failedList(r *failedListRecord) FailedList {
+	return FailedList{Number: int(r.List), List: List{
+		State: Open, Pool: r.Pool, Late: r.Late == 1, Inherited: r.Late == 2, Banks: r.Banks, Nth: r.Nth, Capacity: r.Capacity, Base: r.Base,
+		Alignment: r.Alignment, Smallest: r.Smallest, CutLow: r.CutLow, CutHigh: r.CutHigh, Live: Sum{Blocks: r.Blocks},
 	}}
 }

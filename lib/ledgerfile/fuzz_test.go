@@ -9,7 +9,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -32,19 +34,28 @@ func sample(t testing.TB) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := append([]byte(nil), image[:gapsHeader]...)
-	take := func(section int, size uint32) {
-		b := out[section:]
-		from, n := le.Uint64(b), uint64(le.Uint32(b[16:]))*uint64(size)
-		le.PutUint64(b, uint64(len(out)))
-		out = append(out, image[from:from+n]...)
+	out := append([]byte(nil), image[:sizeOfHeader]...)
+	take := func(at uintptr) {
+		b := out[at : at+unsafe.Sizeof(section{})]
+		s := recordsIn[section](slices.Clone(b))[0]
+		from := s.Offset
+		s.Offset = uint64(len(out))
+		copy(b, bytesOf([]section{s}))
+		out = append(out, image[from:from+s.end()-s.Offset]...)
 	}
+	var h header
 	for i := range numSections {
-		take(offSections+i*sectionSize, recordSize[i])
+		take(sectionAt(i))
 	}
-	take(offFailures, failureSize)
-	take(offFailures+sectionSize, failedBlockSize)
+	for i := range h.Failure {
+		take(unsafe.Offsetof(h.Failure) + uintptr(i)*unsafe.Sizeof(section{}))
+	}
 	return out
+}
+
+// sectionAt is where a header describes a section.
+func sectionAt(i int) uintptr {
+	return unsafe.Offsetof(header{}.Section) + uintptr(i)*unsafe.Sizeof(section{})
 }
 
 // startDriver starts the program that obeys.
@@ -94,11 +105,11 @@ func memoryFile(t testing.TB, b []byte) int {
 func FuzzRead(f *testing.F) {
 	good := sample(f)
 	f.Add(good)
-	f.Add(good[:headerSize])
+	f.Add(good[:firstHeader])
 	f.Add(good[:len(good)-1])
 	f.Add([]byte(magic))
 	odd := append([]byte(nil), good...)
-	odd[offEpoch] |= 1
+	odd[unsafe.Offsetof(header{}.Epoch)] |= 1
 	f.Add(odd)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > 1<<20 {
@@ -151,7 +162,7 @@ func FuzzRead(f *testing.F) {
 			}
 			_ = l.Stack(f.Node)
 		}
-		if failed > len(b)/failedBlockSize {
+		if failed > len(b)/int(unsafe.Sizeof(failedBlockRecord{})) {
 			t.Errorf("%d blocks of failures in %d bytes", failed, len(b))
 		}
 		for _, s := range l.Sites {
@@ -168,7 +179,7 @@ func TestRefused(t *testing.T) {
 	if l, err := new(Reader).Read(memoryFile(t, good)); err != nil || len(l.Blocks) != 3 || l.Lists[1].Live.Blocks != 1 {
 		t.Fatalf("the sample: %+v, %v", l, err)
 	}
-	damage := func(at int, v byte) []byte {
+	damage := func(at uintptr, v byte) []byte {
 		b := append([]byte(nil), good...)
 		b[at] = v
 		return b
@@ -181,9 +192,9 @@ func TestRefused(t *testing.T) {
 		"empty":        {nil, func(err error) bool { return errors.Is(err, ErrNotReady) }},
 		"no magic yet": {make([]byte, 4096), func(err error) bool { return errors.Is(err, ErrNotReady) }},
 		"other magic":  {damage(0, 'x'), func(err error) bool { return errors.Is(err, ErrDamaged) }},
-		"version 2":    {damage(offVersion, 2), func(err error) bool { return errors.As(err, &version) && version.Version == 2 }},
-		"record size":  {damage(offSections+8, 17), func(err error) bool { return errors.Is(err, ErrDamaged) }},
-		"too many":     {damage(offSections+19, 0xff), func(err error) bool { return errors.Is(err, ErrDamaged) }},
+		"version 2":    {damage(unsafe.Offsetof(header{}.Version), 2), func(err error) bool { return errors.As(err, &version) && version.Version == 2 }},
+		"record size":  {damage(sectionAt(0)+8, 17), func(err error) bool { return errors.Is(err, ErrDamaged) }},
+		"too many":     {damage(sectionAt(0)+19, 0xff), func(err error) bool { return errors.Is(err, ErrDamaged) }},
 		"cut off":      {good[:len(good)-10], func(err error) bool { return errors.Is(err, ErrDamaged) }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -203,20 +214,14 @@ func FuzzLargeLedgers(f *testing.F) {
 	f.Add(uint32(1), uint32(4096), uint32(1<<16), uint32(1<<16), uint32(1<<18), uint32(4<<20), uint32(1<<16), []byte{1, 1, 0, 0}, uint32(1<<20))
 	f.Fuzz(func(t *testing.T, chips, lists, sites, frames, nodes, texts, blocks uint32, fill []byte, limit uint32) {
 		used := [numSections]uint32{chips, lists, sites, frames, nodes, texts, blocks % (1 << 18)}
-		h := make([]byte, headerSize)
-		copy(h, magic)
-		le.PutUint32(h[offVersion:], Version)
-		le.PutUint32(h[offHeader:], headerSize)
+		h := header{Magic: [8]byte([]byte(magic)), Version: Version, Header: uint32(firstHeader)}
 		fd := memoryFile(t, nil)
 		defer unix.Close(fd)
-		at := uint64(headerSize)
+		at := uint64(firstHeader)
 		for i := range used {
 			used[i] %= maxRecords[i] + 2 // one too many, too
-			b := h[offSections+i*sectionSize:]
-			le.PutUint64(b, at)
-			le.PutUint32(b[8:], recordSize[i])
-			le.PutUint32(b[16:], used[i])
-			size := uint64(used[i]) * uint64(recordSize[i])
+			h.Section[i] = section{Offset: at, Size: uint32(recordSize[i]), Used: used[i]}
+			size := h.Section[i].end() - at
 			if len(fill) > 0 && i != secBlocks {
 				data := bytes.Repeat(fill, int(min(size, 1<<20))/len(fill))
 				if _, err := unix.Pwrite(fd, data, int64(at)); err != nil {
@@ -225,7 +230,7 @@ func FuzzLargeLedgers(f *testing.F) {
 			}
 			at += size
 		}
-		if _, err := unix.Pwrite(fd, h, 0); err != nil {
+		if _, err := unix.Pwrite(fd, bytesOf([]header{h})[:firstHeader], 0); err != nil {
 			t.Fatal(err)
 		}
 		if err := unix.Ftruncate(fd, int64(at)); err != nil {
@@ -256,18 +261,18 @@ func FuzzLargeLedgers(f *testing.F) {
 // texts, once.
 func TestTagsAreNotCopied(t *testing.T) {
 	const sites = 1 << 16
-	data := [numSections][]byte{secLists: make([]byte, 2*256), secSites: make([]byte, sites*128), secStrings: make([]byte, 4<<20)}
-	data[secLists][256+listState] = byte(Open)
+	data := sections{lists: make([]listRecord, 2), sites: make([]siteRecord, sites), texts: make([]byte, 4<<20)}
+	data.lists[1].State = Open
 	for i := 1; i < sites; i++ {
-		le.PutUint32(data[secSites][i*128+siteList:], 1)
-		le.PutUint32(data[secSites][i*128+siteTag:], uint32(4*i))
+		data.sites[i].List, data.sites[i].Tag = 1, uint32(4*i)
 	}
-	for i := 0; i < 4<<20; i += 4 {
-		le.PutUint32(data[secStrings][i:], 1<<12)
+	lengths := recordsIn[uint32](data.texts)
+	for i := range lengths {
+		lengths[i] = 1 << 12
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	l := decode(&header{}, &data, new([2][]byte))
+	l := decode(&header{}, &data)
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > 32<<20 {
 		t.Errorf("%d bytes for %d sites", n, len(l.Sites))

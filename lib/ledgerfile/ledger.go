@@ -77,9 +77,9 @@ type Ledger struct {
 	// Failures are the last requests that failed, by number of their record.
 	Failures []Failure
 
-	frames  []byte
-	nodes   []byte
-	strings []byte
+	frames []frameRecord
+	nodes  []nodeRecord
+	texts  []byte
 }
 
 // Chip is a chip that the process has had open.

@@ -1,13 +1,14 @@
 package ledgerfile
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,11 +20,24 @@ type Reader struct {
 	// more is ErrTooLarge. Zero: as much as a ledger can.
 	MaxMemory uint64
 
-	data     [numSections][]byte
-	failures [2][]byte // records, and their blocks
-	again    []byte
-	fence    atomic.Uint32
-	header   header
+	header header
+	data   sections
+	again  []blockRecord
+	events []eventRecord
+	fence  atomic.Uint32
+}
+
+// sections are the copies of a ledger's.
+type sections struct {
+	chips        []chipRecord
+	lists        []listRecord
+	sites        []siteRecord
+	frames       []frameRecord
+	nodes        []nodeRecord
+	texts        []byte
+	blocks       []blockRecord
+	failures     []failureRecord
+	failedBlocks []failedBlockRecord
 }
 
 // Attempts to copy a ledger between two changes. A writer needs less than a
@@ -36,10 +50,10 @@ func (r *Reader) Read(fd int) (*Ledger, error) {
 	var still int // attempts in which the epoch was odd, and the same
 	var odd uint64
 	for try := 0; ; try++ {
-		if err := r.readHeader(fd, &r.header); err != nil {
+		if err := r.header.read(fd); err != nil {
 			return nil, err
 		}
-		before := r.header.epoch()
+		before := r.header.Epoch
 		if before&1 != 0 {
 			if before == odd {
 				still++
@@ -69,7 +83,7 @@ func (r *Reader) Read(fd int) (*Ledger, error) {
 				return nil, err
 			}
 		}
-		l := decode(&r.header, &r.data, &r.failures)
+		l := decode(&r.header, &r.data)
 		l.Cut, l.Moving = cut, !whole && !cut
 		if !whole {
 			l.resum()
@@ -93,116 +107,60 @@ func pause(try int) {
 
 // Epoch reads the number that changes with each change of the ledger.
 func (r *Reader) Epoch(fd int) (uint64, error) {
-	if err := r.readHeader(fd, &r.header); err != nil {
+	if err := r.header.read(fd); err != nil {
 		return 0, err
 	}
-	return r.header.epoch(), nil
-}
-
-func (r *Reader) readHeader(fd int, h *header) error {
-	clear(h.raw[headerSize:])
-	n, err := pread(fd, h.raw[:], 0)
-	if err != nil {
-		return fmt.Errorf("reading the ledger: %w", err)
-	}
-	if n < headerSize {
-		return ErrNotReady
-	}
-	return h.parse()
+	return r.header.Epoch, nil
 }
 
 func (r *Reader) epochNow(fd int) (uint64, error) {
 	r.fence.Add(1) // the copies before this are done before what comes next
-	var b [8]byte
-	n, err := pread(fd, b[:], offEpoch)
-	if err != nil || n < 8 {
+	epoch := make([]uint64, 1)
+	if n, err := pread(fd, bytesOf(epoch), int64(unsafe.Offsetof(header{}.Epoch))); err != nil || n < 8 {
 		return 0, errors.Join(ErrDamaged, err)
 	}
-	return le.Uint64(b[:]), nil
+	return epoch[0], nil
 }
 
 func (r *Reader) readSections(fd int) error {
-	if n := r.header.memory(); r.MaxMemory > 0 && n > r.MaxMemory {
+	h, d := &r.header, &r.data
+	if n := h.memory(); r.MaxMemory > 0 && n > r.MaxMemory {
 		return fmt.Errorf("%w: it would take %d bytes, and has %d", ErrTooLarge, n, r.MaxMemory)
 	}
-	for i, s := range r.header.sections {
-		size := int(s.used) * int(recordSize[i])
-		if cap(r.data[i]) < size {
-			r.data[i] = make([]byte, size, max(size, min(size+size/2, keptBuffer)))
-		}
-		r.data[i] = r.data[i][:size]
-		n, err := pread(fd, r.data[i], s.offset)
-		if err != nil {
-			return fmt.Errorf("reading the ledger: %w", err)
-		}
-		if n < size {
-			return fmt.Errorf("%w: it is cut off in section %d", ErrDamaged, i)
-		}
-	}
-	if err := r.readFailures(fd); err != nil {
-		return err
-	}
+	err := cmp.Or(
+		all(fd, h.Section[secChips], &d.chips), all(fd, h.Section[secLists], &d.lists), all(fd, h.Section[secSites], &d.sites),
+		all(fd, h.Section[secFrames], &d.frames), all(fd, h.Section[secNodes], &d.nodes), all(fd, h.Section[secStrings], &d.texts),
+		all(fd, h.Section[secBlocks], &d.blocks), all(fd, h.Failure[secFailures], &d.failures), all(fd, h.Failure[secFailedBlocks], &d.failedBlocks),
+	)
 	r.fence.Add(1)
-	return nil
+	return err
 }
 
 // dropUnstable reads the blocks again and frees the slots that differ between
 // the copies: they were being changed.
 func (r *Reader) dropUnstable(fd int) error {
-	first := r.data[secBlocks]
-	if cap(r.again) < len(first) {
-		r.again = make([]byte, len(first))
-	}
-	r.again = r.again[:len(first)]
-	n, err := pread(fd, r.again, r.header.sections[secBlocks].offset)
-	if err != nil || n < len(first) {
+	if err := all(fd, r.header.Section[secBlocks], &r.again); err != nil {
 		return errors.Join(ErrDamaged, err)
 	}
-	size := int(recordSize[secBlocks])
-	for at := 0; at+size <= len(first); at += size {
-		if !bytes.Equal(first[at:at+size], r.again[at:at+size]) {
-			le.PutUint32(first[at+blockSite:], 0)
+	for i := range r.data.blocks {
+		if r.data.blocks[i] != r.again[i] {
+			r.data.blocks[i].Site = 0
 		}
 	}
 	return nil
 }
 
-// keptBuffer is how large a buffer may be that is kept for the next ledger.
-const keptBuffer = 1 << 20
-
 // release keeps the texts with the ledger that was made, which refers to them.
 func (r *Reader) release() {
-	r.data[secFrames], r.data[secNodes], r.data[secStrings] = nil, nil, nil
-	for i := range r.data {
-		if cap(r.data[i]) > keptBuffer {
-			r.data[i] = nil
-		}
-	}
-	for i := range r.failures {
-		if cap(r.failures[i]) > keptBuffer {
-			r.failures[i] = nil
-		}
-	}
-	if cap(r.again) > keptBuffer {
-		r.again = nil
-	}
-}
-
-func pread(fd int, b []byte, at int64) (n int, err error) {
-	for n < len(b) {
-		m, err := unix.Pread(fd, b[n:], at+int64(n))
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil {
-			return n, err
-		}
-		if m == 0 {
-			break
-		}
-		n += m
-	}
-	return n, nil
+	d := &r.data
+	d.frames, d.nodes, d.texts = nil, nil, nil
+	shrink(&d.chips)
+	shrink(&d.lists)
+	shrink(&d.sites)
+	shrink(&d.blocks)
+	shrink(&d.failures)
+	shrink(&d.failedBlocks)
+	shrink(&r.again)
 }
 
 // ReadFile copies the ledger of that name.

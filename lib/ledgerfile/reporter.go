@@ -1,6 +1,7 @@
 package ledgerfile
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -35,11 +36,15 @@ type Geometry struct {
 type Reporter struct {
 	mu     sync.Mutex
 	file   *os.File
-	memory []byte
-	start  [numSections]uint64
-	room   int
-	free   []int            // slots
-	slots  map[blockKey]int // where each block is
+	memory []byte  // all of it; nil: the ledger is closed
+	head   *header // the rest are parts of it
+	chips  []chipRecord
+	lists  []listRecord
+	places []siteRecord
+	texts  []byte
+	blocks []blockRecord
+	free   []uint32            // slots
+	slots  map[blockKey]uint32 // where each block is
 	tags   map[string]uint32
 	sites  map[siteKey]uint32
 	work   *ReportedWork // nil: it reports none
@@ -71,12 +76,12 @@ func NewReporter(dir string, blocks int) (r *Reporter, err error) {
 	if blocks < 1 || blocks > int(maxRecords[secBlocks]) {
 		return nil, fmt.Errorf("room for %d blocks: it is 1 to %d", blocks, maxRecords[secBlocks])
 	}
-	r = &Reporter{room: blocks, slots: map[blockKey]int{}, tags: map[string]uint32{}, sites: map[siteKey]uint32{}}
-	capacity := [numSections]int{reporterChips, reporterLists, reporterSites, 1, 1, reporterText, blocks}
+	r = &Reporter{slots: map[blockKey]uint32{}, tags: map[string]uint32{}, sites: map[siteKey]uint32{}}
+	var head header
 	end := uint64(4096)
-	for i := range r.start {
-		r.start[i] = end
-		end += (uint64(capacity[i])*uint64(recordSize[i]) + 4095) / 4096 * 4096
+	for i, capacity := range [numSections]int{reporterChips, reporterLists, reporterSites, 1, 1, reporterText, blocks} {
+		head.Section[i] = section{Offset: end, Size: uint32(recordSize[i]), Capacity: uint32(capacity), Used: [numSections]uint32{secLists: 1, secSites: 1, secFrames: 1, secNodes: 1, secStrings: 4}[i]}
+		end += (uint64(capacity)*uint64(recordSize[i]) + 4095) / 4096 * 4096
 	}
 	name := filepath.Join(dir, fmt.Sprintf("%s%d-%016x", Prefix, os.Getpid(), rand.Uint64()))
 	if r.file, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600); err != nil {
@@ -92,32 +97,31 @@ func NewReporter(dir string, blocks int) (r *Reporter, err error) {
 		r.file.Close()
 		return nil, fmt.Errorf("creating a ledger: %w", err)
 	}
-	for i, n := range capacity {
-		b := r.memory[offSections+i*sectionSize:]
-		le.PutUint64(b, r.start[i])
-		le.PutUint32(b[8:], recordSize[i])
-		le.PutUint32(b[12:], uint32(n))
-		le.PutUint32(b[16:], [numSections]uint32{secLists: 1, secSites: 1, secFrames: 1, secNodes: 1, secStrings: 4}[i])
-	}
-	r.header()
+	r.head = &recordsIn[header](r.memory)[0]
+	r.chips, r.lists = within[chipRecord](r.memory, &head.Section[secChips]), within[listRecord](r.memory, &head.Section[secLists])
+	r.places, r.texts = within[siteRecord](r.memory, &head.Section[secSites]), within[byte](r.memory, &head.Section[secStrings])
+	r.blocks = within[blockRecord](r.memory, &head.Section[secBlocks])
+	r.begin(head)
 	return r, nil
 }
 
-// header writes the identity of this process; the magic comes last.
-func (r *Reporter) header() {
-	le.PutUint32(r.memory[offVersion:], Version)
-	le.PutUint32(r.memory[offHeader:], headerSize)
-	le.PutUint32(r.memory[offPID:], uint32(os.Getpid()))
-	le.PutUint64(r.memory[offStartTicks:], ownStart())
+// within is all that a section of a ledger has room for.
+func within[T any](memory []byte, s *section) []T {
+	return recordsIn[T](memory[s.Offset:])[:s.Capacity]
+}
+
+// begin writes the header, with the identity of this process; the magic comes last.
+func (r *Reporter) begin(h header) {
+	h.Version, h.Header, h.PID, h.StartTicks = Version, uint32(firstHeader), int32(os.Getpid()), ownStart()
 	var st unix.Stat_t
 	if unix.Stat("/proc/self/ns/pid", &st) == nil {
-		le.PutUint64(r.memory[offNamespace:], st.Ino)
+		h.PIDNamespace = st.Ino
 	}
-	le.PutUint64(r.memory[offReal:], uint64(time.Now().UnixNano()))
-	le.PutUint64(r.memory[offMonotonic:], uint64(monotonic()))
-	copy(r.memory[offRun:offRun+runSize-1], os.Getenv("TTMON_RUN"))
-	copy(r.memory[offComm:offComm+commSize-1], filepath.Base(os.Args[0]))
-	r.word64(0).Store(le.Uint64([]byte(magic)))
+	h.Clock = clock{time.Now().UnixNano(), monotonic()}
+	copy(h.Run[:len(h.Run)-1], os.Getenv("TTMON_RUN"))
+	copy(h.Comm[:len(h.Comm)-1], filepath.Base(os.Args[0]))
+	*r.head = h
+	atomic.StoreUint64((*uint64)(unsafe.Pointer(&r.head.Magic)), recordsIn[uint64]([]byte(magic))[0])
 }
 
 func ownStart() uint64 {
@@ -139,15 +143,6 @@ func monotonic() int64 {
 	return t.Nano()
 }
 
-// word64 and word32 are words that readers read while we write.
-func (r *Reporter) word64(at uint64) *atomic.Uint64 {
-	return (*atomic.Uint64)(unsafe.Pointer(&r.memory[at]))
-}
-
-func (r *Reporter) word32(at uint64) *atomic.Uint32 {
-	return (*atomic.Uint32)(unsafe.Pointer(&r.memory[at]))
-}
-
 // change makes a change that readers see whole or not at all.
 func (r *Reporter) change(f func() error) error {
 	r.mu.Lock()
@@ -155,28 +150,21 @@ func (r *Reporter) change(f func() error) error {
 	if r.memory == nil {
 		return os.ErrClosed
 	}
-	epoch := r.word64(offEpoch)
-	epoch.Store(epoch.Load() | 1)
-	defer func() { epoch.Store((epoch.Load() | 1) + 1) }()
+	epoch := &r.head.Epoch // readers read it while we write
+	atomic.StoreUint64(epoch, *epoch|1)
+	defer func() { atomic.StoreUint64(epoch, (*epoch|1)+1) }()
 	return f()
 }
 
-func (r *Reporter) record(section int, n uint32) []byte {
-	at := r.start[section] + uint64(n)*uint64(recordSize[section])
-	return r.memory[at : at+uint64(recordSize[section])]
-}
-
-// allocRecords allocates the next n records of a section.
-func (r *Reporter) allocRecords(section int, n uint32) (uint32, error) {
-	b := uint64(offSections + section*sectionSize)
-	used := r.word32(b + 16)
-	first := used.Load()
-	if first+n > le.Uint32(r.memory[b+12:]) {
-		le.PutUint32(r.memory[offFlags:], le.Uint32(r.memory[offFlags:])|uint32(Full))
-		r.word64(offLost).Add(1)
+// alloc takes the next n records of a section.
+func (r *Reporter) alloc(section int, n uint32) (first uint32, err error) {
+	s := &r.head.Section[section]
+	if first = s.Used; first+n > s.Capacity {
+		r.head.Flags |= Full
+		r.head.Lost++
 		return 0, ErrFull
 	}
-	used.Store(first + n)
+	atomic.StoreUint32(&s.Used, first+n)
 	return first, nil
 }
 
@@ -194,17 +182,12 @@ func (r *Reporter) List(g Geometry) (*ReportedList, error) {
 		if err != nil {
 			return err
 		}
-		if l.number, err = r.allocRecords(secLists, 1); err != nil {
+		if l.number, err = r.alloc(secLists, 1); err != nil {
 			return err
 		}
-		b := r.record(secLists, l.number)
-		b[listPool], b[listOwn], b[listState] = byte(g.Pool), 1, byte(Open)
-		le.PutUint32(b[listGroup:], l.number)
-		le.PutUint32(b[listBanks:], g.Banks)
-		le.PutUint64(b[listCapacity:], g.Capacity)
-		le.PutUint64(b[listBase:], g.Base)
-		b[listChips+chip/8] |= 1 << (chip % 8)
-		le.PutUint64(b[listMade:], uint64(monotonic()))
+		x := &r.lists[l.number]
+		*x = listRecord{State: Open, Pool: g.Pool, Own: 1, Group: l.number, Banks: g.Banks, Capacity: g.Capacity, Base: g.Base, Made: monotonic()}
+		x.Chips.add(chip)
 		return nil
 	})
 	return l, err
@@ -212,33 +195,28 @@ func (r *Reporter) List(g Geometry) (*ReportedList, error) {
 
 // chip is the number of a chip, which is new if it has to be.
 func (r *Reporter) chip(g Geometry) (uint32, error) {
-	used := r.word32(offSections + secChips*sectionSize + 16).Load()
-	for i := range used {
-		if le.Uint64(r.record(secChips, i)) == g.Chip {
-			return i, nil
+	for i := range r.chips[:r.head.Section[secChips].Used] {
+		if r.chips[i].ID == g.Chip {
+			return uint32(i), nil
 		}
 	}
-	n, err := r.allocRecords(secChips, 1)
-	if err != nil {
-		return 0, err
+	n, err := r.alloc(secChips, 1)
+	if err == nil {
+		r.chips[n] = chipRecord{ID: g.Chip, Logical: int32(g.Logical), Open: 1}
 	}
-	b := r.record(secChips, n)
-	le.PutUint64(b, g.Chip)
-	le.PutUint32(b[8:], uint32(int32(g.Logical)))
-	le.PutUint32(b[12:], 1)
-	return n, nil
+	return n, err
 }
 
 func (r *Reporter) site(list uint32, tag string) (uint32, error) {
 	tag = tag[:min(len(tag), 255)]
 	text, ok := r.tags[tag]
 	if !ok && tag != "" {
-		at, err := r.allocRecords(secStrings, uint32(4+len(tag)))
+		at, err := r.alloc(secStrings, uint32(4+len(tag)))
 		if err != nil {
 			return 0, err
 		}
-		le.PutUint32(r.memory[r.start[secStrings]+uint64(at):], uint32(len(tag)))
-		copy(r.memory[r.start[secStrings]+uint64(at)+4:], tag)
+		binary.LittleEndian.PutUint32(r.texts[at:], uint32(len(tag)))
+		copy(r.texts[at+4:], tag)
 		text = at
 		r.tags[tag] = at
 	}
@@ -246,18 +224,14 @@ func (r *Reporter) site(list uint32, tag string) (uint32, error) {
 	if n, ok := r.sites[key]; ok {
 		return n, nil
 	}
-	n, err := r.allocRecords(secSites, 1)
+	n, err := r.alloc(secSites, 1)
 	if err != nil {
 		return 0, err
 	}
-	b := r.record(secSites, n)
-	le.PutUint32(b[siteList:], list)
-	le.PutUint32(b[siteTag:], text)
+	r.places[n].List, r.places[n].Tag = list, text
 	r.sites[key] = n
 	return n, nil
 }
-
-func add(b []byte, n int64) { le.PutUint64(b, le.Uint64(b)+uint64(n)) }
 
 // Allocated records a block: its address and bytes in each bank, and its tag.
 func (l *ReportedList) Allocated(address, bytes uint64, tag string) error {
@@ -277,26 +251,18 @@ func (l *ReportedList) AllocatedFor(address, bytes, asked uint64, tag string) er
 		if err != nil {
 			return err
 		}
-		var slot int
+		var slot uint32
 		if n := len(r.free); n > 0 {
 			slot, r.free = r.free[n-1], r.free[:n-1]
-		} else {
-			n, err := r.allocRecords(secBlocks, 1)
-			if err != nil {
-				return err
-			}
-			slot = int(n)
+		} else if slot, err = r.alloc(secBlocks, 1); err != nil {
+			return err
 		}
 		r.slots[key] = slot
 		now := monotonic()
-		r.writeBlock(slot, Block{Address: address, Bytes: bytes, Asked: asked, Site: int(site)}, now)
-		r.count(l.number, site, int64(bytes), 1)
-		list := r.record(secLists, l.number)
-		if live := le.Uint64(list[listLiveBytes:]); live > le.Uint64(list[listPeakBytes:]) {
-			le.PutUint64(list[listPeakBytes:], live)
-			le.PutUint64(list[listPeakBlocks:], le.Uint64(list[listLiveBlocks:]))
-			le.PutUint64(list[listPeakTime:], uint64(now))
-			le.PutUint32(list[listPeakCount:], le.Uint32(list[listPeakCount:])+1)
+		r.writeBlock(slot, blockRecord{Address: address, Bytes: bytes, Asked: asked, Time: now, Site: site})
+		r.count(l.number, site, bytes, true)
+		if list := &r.lists[l.number]; list.Live.Bytes > list.Peak.Bytes {
+			list.Peak, list.PeakTime, list.PeakCount = list.Live, now, list.PeakCount+1
 		}
 		return nil
 	})
@@ -311,46 +277,38 @@ func (l *ReportedList) Freed(address uint64) error {
 		if !ok {
 			return fmt.Errorf("no block at %#x", address)
 		}
-		b := r.record(secBlocks, uint32(slot))
-		site, bytes := le.Uint32(b[blockSite:]), le.Uint64(b[blockBytes:])
+		b := r.blocks[slot]
 		delete(r.slots, key)
-		r.writeBlock(slot, Block{}, 0)
+		r.writeBlock(slot, blockRecord{})
 		r.free = append(r.free, slot)
-		r.count(l.number, site, -int64(bytes), -1)
+		r.count(l.number, b.Site, b.Bytes, false)
 		return nil
 	})
 }
 
-func (r *Reporter) writeBlock(slot int, b Block, now int64) {
-	to := r.record(secBlocks, uint32(slot))
-	sequence := r.word32(r.start[secBlocks] + uint64(slot)*uint64(recordSize[secBlocks]) + blockSequence)
-	sequence.Store(sequence.Load() | 1)
-	le.PutUint64(to[blockAddress:], b.Address)
-	le.PutUint64(to[blockBytes:], b.Bytes)
-	le.PutUint64(to[blockAsked:], b.Asked)
-	le.PutUint64(to[blockTime:], uint64(now))
-	le.PutUint32(to[blockSite:], uint32(b.Site))
-	sequence.Store((sequence.Load() | 1) + 1)
+// writeBlock changes a slot. Its sequence is odd meanwhile.
+func (r *Reporter) writeBlock(slot uint32, b blockRecord) {
+	to := &r.blocks[slot]
+	before := to.Sequence | 1
+	atomic.StoreUint32(&to.Sequence, before)
+	b.Sequence = before
+	*to = b
+	atomic.StoreUint32(&to.Sequence, before+1)
 }
 
 // count keeps the sums of a list and a site; what the site held at the list's
 // peak is noted before it changes.
-func (r *Reporter) count(list, site uint32, bytes, blocks int64) {
-	l, s := r.record(secLists, list), r.record(secSites, site)
-	if n := le.Uint32(l[listPeakCount:]); le.Uint32(s[sitePeakCount:]) != n {
-		le.PutUint64(s[sitePeakBytes:], le.Uint64(s[siteLiveBytes:]))
-		le.PutUint64(s[sitePeakBlocks:], le.Uint64(s[siteLiveBlocks:]))
-		le.PutUint32(s[sitePeakCount:], n)
+func (r *Reporter) count(list, site uint32, bytes uint64, allocated bool) {
+	l, s := &r.lists[list], &r.places[site]
+	if s.PeakCount != l.PeakCount {
+		s.Peak, s.PeakCount = s.Live, l.PeakCount
 	}
-	add(l[listLiveBytes:], bytes)
-	add(l[listLiveBlocks:], blocks)
-	add(s[siteLiveBytes:], bytes)
-	add(s[siteLiveBlocks:], blocks)
-	if blocks > 0 {
-		add(l[listTotalBytes:], bytes)
-		add(l[listTotalBlocks:], blocks)
-		add(s[siteTotalBytes:], bytes)
-		add(s[siteTotalBlocks:], blocks)
+	if !allocated {
+		l.Live, s.Live = Sum{l.Live.Bytes - bytes, l.Live.Blocks - 1}, Sum{s.Live.Bytes - bytes, s.Live.Blocks - 1}
+		return
+	}
+	for _, sum := range []*Sum{&l.Live, &s.Live, &l.Total, &s.Total} {
+		sum.Bytes, sum.Blocks = sum.Bytes+bytes, sum.Blocks+1
 	}
 }
 
@@ -360,7 +318,7 @@ func (r *Reporter) Path() string { return r.file.Name() }
 // Close ends the ledger and removes it, unless it is for a `ttmon run` to read.
 func (r *Reporter) Close() error {
 	err := r.change(func() error {
-		le.PutUint32(r.memory[offFlags:], le.Uint32(r.memory[offFlags:])|uint32(Ended))
+		r.head.Flags |= Ended
 		return nil
 	})
 	if err != nil {
@@ -368,7 +326,7 @@ func (r *Reporter) Close() error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	keep := r.memory[offRun] != 0
+	keep := r.head.Run[0] != 0
 	err = errors.Join(r.work.close(), unix.Munmap(r.memory))
 	r.memory = nil
 	if !keep {

@@ -2,76 +2,12 @@ package ledgerfile
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"time"
-)
-
-// Layout of what a ledger says of the programs that ran.
-const (
-	offWorkSections = headerSize + sectionSize + 8
-	workSections    = 3
-	offHost         = offWorkSections + workSections*sectionSize
-	hostSize        = 176
-	workHeader      = offHost + hostSize
-
-	hostEnqueued    = 0
-	hostReplayed    = 8
-	hostWaits       = 16
-	hostLastEnqueue = 24
-	hostLastFinish  = 32
-	hostLastName    = 40
-	hostQueues      = 44
-	hostSubDevices  = 46
-	hostWait        = 48
-	waitSize        = 16
-	hostWaiters     = 8
-
-	workSize        = 192
-	workSequence    = 0
-	workLogical     = 4
-	workState       = 8
-	workLoss        = 9
-	workTicks       = 16
-	workPrograms    = 24
-	workBusy        = 32
-	workGaps        = 40
-	workGap         = 48
-	workLongestGap  = 56
-	workLongest     = 64
-	workLastEnd     = 80
-	workRefused     = 88
-	workUnprofiled  = 96
-	workStalls      = 104
-	workStalled     = 112
-	workSince       = 120
-	workLastRecord  = 128
-	workLastName    = 136
-	workLongestName = 140
-	workMark        = 144
-	workMarkEnd     = 176
-
-	opSize    = 32
-	opCalls   = 0
-	opTicks   = 8
-	opLongest = 16
-	opName    = 24
-	chipOps   = 256
-
-	// Where the section of gaps is described: behind those of failures.
-	offGaps    = failuresHeader
-	gapsHeader = offGaps + sectionSize
-
-	gapSize  = 24
-	gapTicks = 0
-	gapEnd   = 8
-	gapAfter = 16
-	chipGaps = 8
-
-	nameSize = 96
-	nameText = 4
-	maxNames = 1024
+	"unsafe"
 )
 
 // WorkState says whether a chip reports its programs.
@@ -182,137 +118,121 @@ type Op struct {
 // WorkReader reads what ledgers say of programs. It remembers the names of one
 // ledger, which never change.
 type WorkReader struct {
-	names []string
-	buf   []byte
+	header   header
+	names    []string
+	texts    []nameRecord
+	chip     []workRecord
+	sequence []uint32
+	ops      []opRecord
+	gaps     []gapRecord
 }
 
 // Read copies what a ledger says of programs; nil where it says nothing. Of chips
 // that report nothing there is what the process enqueued. It never waits for the
 // writer.
 func (r *WorkReader) Read(fd int) (*Work, error) {
-	var raw [gapsHeader]byte
-	n, err := pread(fd, raw[:], 0)
-	if err != nil {
-		return nil, fmt.Errorf("reading the ledger: %w", err)
-	}
-	if n < workHeader || string(raw[:8]) != magic || le.Uint32(raw[offVersion:]) != Version || le.Uint32(raw[offHeader:]) < workHeader {
+	h := &r.header
+	if err := h.load(fd); errors.Is(err, ErrNotReady) {
 		return nil, nil
-	}
-	sections, err := workLayout(raw[:n])
-	if err != nil {
+	} else if err != nil {
 		return nil, err
 	}
-	c := clock{int64(le.Uint64(raw[offReal:])), int64(le.Uint64(raw[offMonotonic:]))}
-	w := &Work{Chips: make([]ChipWork, sections[0].used)}
+	if string(h.Magic[:]) != magic || h.Version != Version || uintptr(h.Header) < workHeader {
+		return nil, nil
+	}
+	if err := h.checkWork(); err != nil {
+		return nil, err
+	}
+	c := h.Clock
+	w := &Work{Chips: make([]ChipWork, h.Work[secWork].Used)}
 	for i := range w.Chips {
-		if err := r.readChip(fd, sections, i, &w.Chips[i], c); err != nil {
+		if err := r.readChip(fd, uint64(i), &w.Chips[i]); err != nil {
 			return nil, err
 		}
 	}
-	h := raw[offHost:]
+	x := &h.Host
 	w.Host = HostWork{
-		Enqueued: le.Uint64(h[hostEnqueued:]), Replayed: le.Uint64(h[hostReplayed:]), Waits: le.Uint64(h[hostWaits:]),
-		LastEnqueue: c.at(int64(le.Uint64(h[hostLastEnqueue:]))), LastFinish: c.at(int64(le.Uint64(h[hostLastFinish:]))),
-		LastName: r.name(fd, sections[2], le.Uint32(h[hostLastName:])), Queues: int(min(2, le.Uint16(h[hostQueues:]))), SubDevices: int(le.Uint16(h[hostSubDevices:])),
+		Enqueued: x.Enqueued, Replayed: x.Replayed, Waits: x.Waits, LastEnqueue: c.at(x.LastEnqueue), LastFinish: c.at(x.LastFinish),
+		LastName: r.name(fd, x.LastName), Queues: int(min(2, x.Queues)), SubDevices: int(x.SubDevices),
 	}
-	for i := range hostWaiters {
-		b := h[hostWait+i*waitSize:]
-		if since := c.at(int64(le.Uint64(b))); !since.IsZero() {
-			w.Host.Waiting = append(w.Host.Waiting, Wait{since, WaitKind(le.Uint32(b[8:])), int(le.Uint32(b[12:]))})
+	for _, wait := range x.Wait {
+		if since := c.at(wait.Since); !since.IsZero() {
+			w.Host.Waiting = append(w.Host.Waiting, Wait{since, wait.Kind, int(wait.Thread)})
 		}
 	}
-	if h := &w.Host; len(w.Chips) == 0 && h.Enqueued+h.Replayed+h.Waits == 0 {
+	if x := &w.Host; len(w.Chips) == 0 && x.Enqueued+x.Replayed+x.Waits == 0 {
 		return nil, nil // an older libttmon counts only where chips report
 	}
 	return w, nil
 }
 
-// gapSection is the place of gaps among the sections of work; its offset is 0
-// where the ledger has none.
-const gapSection = workSections
-
-type workPlaces [workSections + 1]section
-
-func workLayout(raw []byte) (out workPlaces, err error) {
-	size := [...]uint32{workSize, opSize, nameSize, gapSize}
-	most := [...]uint32{chipsPerLedger, chipsPerLedger * chipOps, maxNames, chipsPerLedger * chipGaps}
-	for i := range out {
-		at := offWorkSections + i*sectionSize
-		if i == gapSection {
-			if at = offGaps; len(raw) < gapsHeader || le.Uint32(raw[offHeader:]) < gapsHeader {
-				continue
-			}
+// checkWork refuses sections of work that cannot be.
+func (h *header) checkWork() error {
+	type part struct {
+		section
+		size         uintptr
+		ofChip, most uint32
+	}
+	parts := []part{
+		{h.Work[secWork], unsafe.Sizeof(workRecord{}), 1, chipsPerLedger},
+		{h.Work[secOps], unsafe.Sizeof(opRecord{}), chipOps, chipsPerLedger * chipOps},
+		{h.Work[secNames], unsafe.Sizeof(nameRecord{}), 0, maxNames},
+	}
+	if h.keepsGaps() {
+		parts = append(parts, part{h.Gaps, unsafe.Sizeof(gapRecord{}), chipGaps, chipsPerLedger * chipGaps})
+	}
+	for _, x := range parts {
+		if err := x.check(x.size, x.most, uint64(workHeader)); err != nil {
+			return err
 		}
-		b := raw[at:]
-		offset, record, used := le.Uint64(b), le.Uint32(b[8:]), le.Uint32(b[16:])
-		if record != size[i] || used > most[i] || offset < workHeader || offset > 1<<32 {
-			return out, fmt.Errorf("%w: section %d of its work", ErrDamaged, i)
+		if chips := h.Work[secWork].Used; x.Used < chips*x.ofChip {
+			return fmt.Errorf("%w: %d records of the work of %d chips", ErrDamaged, x.Used, chips)
 		}
-		out[i] = section{int64(offset), used}
 	}
-	if out[gapSection].offset != 0 && out[gapSection].used < out[0].used*chipGaps {
-		return out, fmt.Errorf("%w: gaps of %d chips", ErrDamaged, out[0].used)
-	}
-	if out[1].used < out[0].used*chipOps {
-		return out, fmt.Errorf("%w: operations of %d chips", ErrDamaged, out[0].used)
-	}
-	return out, nil
+	return nil
 }
+
+// keepsGaps reports whether the writer knows of gaps.
+func (h *header) keepsGaps() bool { return uintptr(h.Header) >= sizeOfHeader }
 
 // readChip copies the record of a chip and its operations, again where it was
 // changed meanwhile.
-func (r *WorkReader) readChip(fd int, at workPlaces, i int, to *ChipWork, c clock) error {
-	const whole = workSize + chipOps*opSize + chipGaps*gapSize
-	if cap(r.buf) < whole {
-		r.buf = make([]byte, whole)
-	}
-	b, ops, gaps := r.buf[:workSize:workSize], r.buf[workSize:whole-chipGaps*gapSize], r.buf[whole-chipGaps*gapSize:whole]
-	kept := at[gapSection].offset != 0
+func (r *WorkReader) readChip(fd int, i uint64, to *ChipWork) error {
+	at := func(s section, n uint64) uint64 { return s.Offset + i*n*uint64(s.Size) }
+	h := &r.header
 	for try := 0; ; try++ {
-		if n, err := pread(fd, b, at[0].offset+int64(i)*workSize); err != nil || n < len(b) {
+		r.gaps = r.gaps[:0]
+		err := cmp.Or(load(fd, at(h.Work[secWork], 1), 1, &r.chip), load(fd, at(h.Work[secOps], chipOps), chipOps, &r.ops))
+		if h.keepsGaps() {
+			err = cmp.Or(err, load(fd, at(h.Gaps, chipGaps), chipGaps, &r.gaps))
+		}
+		if err = cmp.Or(err, load(fd, at(h.Work[secWork], 1)+uint64(unsafe.Offsetof(workRecord{}.Sequence)), 1, &r.sequence)); err != nil {
 			return fmt.Errorf("%w: the work of chip %d is cut off", ErrDamaged, i)
 		}
-		if n, err := pread(fd, ops, at[1].offset+int64(i)*chipOps*opSize); err != nil || n < len(ops) {
-			return fmt.Errorf("%w: the operations of chip %d are cut off", ErrDamaged, i)
-		}
-		if kept {
-			if n, err := pread(fd, gaps, at[gapSection].offset+int64(i)*chipGaps*gapSize); err != nil || n < len(gaps) {
-				return fmt.Errorf("%w: the gaps of chip %d are cut off", ErrDamaged, i)
-			}
-		}
-		var now [4]byte
-		if n, err := pread(fd, now[:], at[0].offset+int64(i)*workSize+workSequence); err != nil || n < len(now) {
-			return fmt.Errorf("%w: the work of chip %d is cut off", ErrDamaged, i)
-		}
-		before := le.Uint32(b[workSequence:])
-		to.Moving = before&1 != 0 || le.Uint32(now[:]) != before
+		before := r.chip[0].Sequence
+		to.Moving = before&1 != 0 || r.sequence[0] != before
 		if !to.Moving || try >= attempts {
 			break
 		}
 		pause(try)
 	}
-	r.decodeChip(fd, at[2], to, b, c)
-	ticks := math.Float64frombits(le.Uint64(b[workTicks:]))
-	for ; len(ops) >= opSize; ops = ops[opSize:] {
-		if calls := le.Uint64(ops[opCalls:]); calls > 0 {
-			to.Ops = append(to.Ops, Op{
-				Name: r.name(fd, at[2], le.Uint32(ops[opName:])), Calls: calls,
-				Time: duration(le.Uint64(ops[opTicks:]), ticks), Longest: duration(le.Uint64(ops[opLongest:]), ticks),
-			})
+	r.decodeChip(fd, to)
+	ticks := r.chip[0].TicksPerNS
+	for _, x := range r.ops {
+		if x.Calls > 0 {
+			to.Ops = append(to.Ops, Op{Name: r.name(fd, x.Name), Calls: x.Calls, Time: duration(x.Ticks, ticks), Longest: duration(x.Longest, ticks)})
 		}
 	}
-	if kept {
-		r.decodeGaps(fd, at[2], to, gaps, ticks, c)
-	}
+	r.decodeGaps(fd, to, ticks)
 	return nil
 }
 
 // decodeGaps lists the longest pauses of a chip. None is longer than the longest,
 // or ended after the last record came.
-func (r *WorkReader) decodeGaps(fd int, names section, to *ChipWork, b []byte, ticks float64, c clock) {
-	to.GapsKept = true
-	for ; len(b) >= gapSize; b = b[gapSize:] {
-		g := Gap{Length: duration(le.Uint64(b[gapTicks:]), ticks), End: c.at(int64(le.Uint64(b[gapEnd:]))), After: r.name(fd, names, le.Uint32(b[gapAfter:]))}
+func (r *WorkReader) decodeGaps(fd int, to *ChipWork, ticks float64) {
+	to.GapsKept = r.header.keepsGaps()
+	for _, x := range r.gaps {
+		g := Gap{Length: duration(x.Ticks, ticks), End: r.header.Clock.at(x.End), After: r.name(fd, x.After)}
 		if g.Length > 0 && g.Length <= to.LongestGap && !g.End.After(to.LastRecord) {
 			to.LongestGaps = append(to.LongestGaps, g)
 		}
@@ -322,31 +242,25 @@ func (r *WorkReader) decodeGaps(fd int, names section, to *ChipWork, b []byte, t
 	})
 }
 
-func (r *WorkReader) decodeChip(fd int, names section, to *ChipWork, b []byte, c clock) {
-	ticks := math.Float64frombits(le.Uint64(b[workTicks:]))
-	span := func(at int) time.Duration { return duration(le.Uint64(b[at:]), ticks) }
+func (r *WorkReader) decodeChip(fd int, to *ChipWork) {
+	x, c := &r.chip[0], r.header.Clock
+	span := func(ticks uint64) time.Duration { return duration(ticks, x.TicksPerNS) }
 	*to = ChipWork{
-		Logical: int(int32(le.Uint32(b[workLogical:]))), State: WorkState(b[workState]), Loss: WorkLoss(b[workLoss]), Moving: to.Moving,
-		Programs: le.Uint64(b[workPrograms:]), Busy: span(workBusy), Gaps: le.Uint64(b[workGaps:]), Gap: span(workGap),
-		LongestGap: span(workLongestGap), Longest: span(workLongest),
-		LongestName: r.name(fd, names, le.Uint32(b[workLongestName:])), LastName: r.name(fd, names, le.Uint32(b[workLastName:])),
-		Refused: le.Uint64(b[workRefused:]), Unprofiled: le.Uint64(b[workUnprofiled:]),
-		Stalls: le.Uint64(b[workStalls:]), Stalled: span(workStalled), LastEnd: span(workLastEnd),
-		Since: c.at(int64(le.Uint64(b[workSince:]))), LastRecord: c.at(int64(le.Uint64(b[workLastRecord:]))),
+		Logical: int(x.Logical), State: x.State, Loss: x.Loss, Moving: to.Moving,
+		Programs: x.Programs, Busy: span(x.Busy), Gaps: x.Gaps, Gap: span(x.Gap), LongestGap: span(x.LongestGap), Longest: span(x.Longest),
+		LongestName: r.name(fd, x.LongestName), LastName: r.name(fd, x.LastName), Refused: x.Refused, Unprofiled: x.Unprofiled,
+		Stalls: x.Stalls, Stalled: span(x.Stalled), LastEnd: span(x.LastEnd), Since: c.at(x.Since), LastRecord: c.at(x.LastRecord),
 	}
-	for i := range to.Mark {
-		m := b[workMark+i*16:]
-		to.Mark[i] = Mark{c.at(int64(le.Uint64(m))), duration(le.Uint64(m[8:]), ticks), span(workMarkEnd + 8*i)}
+	for i, m := range x.Mark {
+		to.Mark[i] = Mark{c.at(m.Time), span(m.Busy), span(x.MarkEnd[i])}
 	}
-	if to.Programs > 0 && !(ticks > 0.01 && ticks < 100) {
+	if to.Programs > 0 && !(x.TicksPerNS > 0.01 && x.TicksPerNS < 100) {
 		to.Loss = WorkUnreadable
 	}
 	if to.State > WorkFound {
 		to.State = WorkOff
 	}
-	if to.Loss > WorkUnreadable {
-		to.Loss = WorkUnreadable
-	}
+	to.Loss = min(to.Loss, WorkUnreadable)
 }
 
 // duration is a number of ticks as time; what no time can be is the longest.
@@ -366,33 +280,26 @@ func duration(ticks uint64, perNS float64) time.Duration {
 
 // name is a name by its number. Names are read when one is asked for that is
 // not known yet.
-func (r *WorkReader) name(fd int, at section, number uint32) string {
-	if number == 0 || number >= at.used {
+func (r *WorkReader) name(fd int, number uint32) string {
+	if number == 0 || number >= r.header.Work[secNames].Used {
 		return ""
 	}
 	if int(number) >= len(r.names) || r.names[number] == "" {
-		r.readNames(fd, at)
-	}
-	if int(number) >= len(r.names) {
-		return ""
+		r.readNames(fd)
 	}
 	return r.names[number]
 }
 
-func (r *WorkReader) readNames(fd int, at section) {
-	b := make([]byte, int(at.used)*nameSize)
-	n, err := pread(fd, b, at.offset)
-	if err != nil {
+func (r *WorkReader) readNames(fd int) {
+	if more := int(r.header.Work[secNames].Used) - len(r.names); more > 0 {
+		r.names = append(r.names, make([]string, more)...)
+	}
+	if all(fd, r.header.Work[secNames], &r.texts) != nil {
 		return
 	}
-	b = b[:n/nameSize*nameSize]
-	if len(r.names) != int(at.used) {
-		r.names = make([]string, at.used)
-	}
-	for i := 0; i*nameSize < len(b); i++ {
-		x := b[i*nameSize:]
-		if length := le.Uint32(x); r.names[i] == "" && length > 0 && length <= nameSize-nameText {
-			r.names[i] = string(x[nameText : nameText+length])
+	for i, x := range r.texts {
+		if r.names[i] == "" && int(x.Length) <= len(x.Text) {
+			r.names[i] = string(x.Text[:x.Length])
 		}
 	}
 }

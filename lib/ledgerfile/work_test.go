@@ -4,46 +4,41 @@ import (
 	"math"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 )
 
-// workImage is a ledger with one chip's programs, written by hand.
-func workImage(change func(header, chip, op, name []byte)) []byte {
+// image is a ledger with one chip's programs, written by hand.
+type image struct {
+	*header
+	chip *workRecord
+	op   *opRecord
+	name *nameRecord
+	gaps []gapRecord
+}
+
+func workImage(change func(*image)) []byte {
 	const work, ops, names = 4096, 8192, 32768
-	b := make([]byte, names+2*nameSize)
-	copy(b, magic)
-	le.PutUint32(b[offVersion:], Version)
-	le.PutUint32(b[offHeader:], workHeader)
-	le.PutUint64(b[offReal:], 1_700_000_000_000_000_000)
-	le.PutUint64(b[offMonotonic:], 1000)
-	for i, s := range [workSections][3]uint64{{work, workSize, 1}, {ops, opSize, chipOps}, {names, nameSize, 2}} {
-		x := b[offWorkSections+i*sectionSize:]
-		le.PutUint64(x, s[0])
-		le.PutUint32(x[8:], uint32(s[1]))
-		le.PutUint32(x[16:], uint32(s[2]))
+	gaps := names + 2*unsafe.Sizeof(nameRecord{})
+	b := make([]byte, gaps+chipGaps*unsafe.Sizeof(gapRecord{}))
+	x := &image{&recordsIn[header](b)[0], &recordsIn[workRecord](b[work:])[0], &recordsIn[opRecord](b[ops:])[0], &recordsIn[nameRecord](b[names:])[1], recordsIn[gapRecord](b[gaps:])}
+	*x.header = header{
+		Magic: [8]byte([]byte(magic)), Version: Version, Header: uint32(workHeader), Clock: clock{1_700_000_000_000_000_000, 1000},
+		Work: [workSections]section{
+			{Offset: work, Size: uint32(unsafe.Sizeof(workRecord{})), Used: 1},
+			{Offset: ops, Size: uint32(unsafe.Sizeof(opRecord{})), Used: chipOps},
+			{Offset: names, Size: uint32(unsafe.Sizeof(nameRecord{})), Used: 2},
+		},
+		Host: hostRecord{Enqueued: 8, Wait: [8]waitRecord{{Since: 1500, Kind: WaitFinish}}},
 	}
-	chip, op, name := b[work:], b[ops:], b[names+nameSize:]
-	le.PutUint32(chip[workLogical:], 3)
-	chip[workState] = byte(WorkOn)
-	le.PutUint64(chip[workTicks:], math.Float64bits(1.35))
-	le.PutUint64(chip[workPrograms:], 7)
-	le.PutUint64(chip[workBusy:], 1350)
-	le.PutUint32(chip[workLastName:], 1)
-	le.PutUint64(chip[workLastRecord:], 2000)
-	le.PutUint64(op[opCalls:], 7)
-	le.PutUint64(op[opTicks:], 1350)
-	le.PutUint64(op[opLongest:], 270)
-	le.PutUint32(op[opName:], 1)
-	le.PutUint32(name, 6)
-	copy(name[nameText:], "matmul")
-	h := b[offHost:]
-	le.PutUint64(h[hostEnqueued:], 8)
-	le.PutUint64(h[hostWait:], 1500)
-	le.PutUint32(h[hostWait+8:], uint32(WaitFinish))
+	*x.chip = workRecord{Logical: 3, State: WorkOn, TicksPerNS: 1.35, Programs: 7, Busy: 1350, LastName: 1, LastRecord: 2000}
+	*x.op = opRecord{Calls: 7, Ticks: 1350, Longest: 270, Name: 1}
+	x.name.Length = uint32(copy(x.name.Text[:], "matmul"))
+	x.Gaps = section{Offset: uint64(gaps), Size: uint32(unsafe.Sizeof(gapRecord{})), Used: chipGaps} // which this header is too short for
 	if change != nil {
-		change(b, chip, op, name)
+		change(x)
 	}
 	return b
 }
@@ -72,11 +67,9 @@ func TestWork(t *testing.T) {
 // a libttmon that counts nothing then has counted nothing.
 func TestWorkWithoutRecords(t *testing.T) {
 	for _, enqueued := range []uint64{0, 8} {
-		fd := memoryFile(t, workImage(func(h, _, _, _ []byte) {
-			le.PutUint32(h[offWorkSections+16:], 0)
-			le.PutUint32(h[offWorkSections+sectionSize+16:], 0)
-			le.PutUint64(h[offHost+hostEnqueued:], enqueued)
-			le.PutUint64(h[offHost+hostWait:], enqueued)
+		fd := memoryFile(t, workImage(func(x *image) {
+			x.Work[secWork].Used, x.Work[secOps].Used = 0, 0
+			x.Host.Enqueued, x.Host.Wait[0].Since = enqueued, int64(enqueued)
 		}))
 		defer unix.Close(fd)
 		got, err := new(WorkReader).Read(fd)
@@ -87,26 +80,14 @@ func TestWorkWithoutRecords(t *testing.T) {
 }
 
 // withGaps adds the longest gaps of the chip to a ledger.
-func withGaps(change func(header, gaps []byte)) []byte {
-	b := workImage(func(h, chip, _, _ []byte) {
-		le.PutUint32(h[offHeader:], gapsHeader)
-		le.PutUint64(chip[workLongestGap:], 13500)
-		x := h[offGaps:]
-		le.PutUint64(x, uint64(len(h)))
-		le.PutUint32(x[8:], gapSize)
-		le.PutUint32(x[16:], chipGaps)
+func withGaps(change func(*image)) []byte {
+	return workImage(func(x *image) {
+		x.Header, x.chip.LongestGap = uint32(sizeOfHeader), 13500
+		x.gaps[0], x.gaps[1] = gapRecord{Ticks: 1350, End: 1700}, gapRecord{Ticks: 13500, End: 1900, After: 1}
+		if change != nil {
+			change(x)
+		}
 	})
-	gaps := make([]byte, chipGaps*gapSize)
-	for i, g := range [][3]uint64{{1350, 1700, 0}, {13500, 1900, 1}} {
-		x := gaps[i*gapSize:]
-		le.PutUint64(x[gapTicks:], g[0])
-		le.PutUint64(x[gapEnd:], g[1])
-		le.PutUint32(x[gapAfter:], uint32(g[2]))
-	}
-	if change != nil {
-		change(b, gaps)
-	}
-	return append(b, gaps...)
 }
 
 // TestGaps: gaps are listed by their length; what cannot be one is left out, and
@@ -115,18 +96,18 @@ func TestGaps(t *testing.T) {
 	at := func(ns int64) time.Time { return time.Unix(0, 1_700_000_000_000_000_000+ns-1000) }
 	long, short := Gap{10000, at(1900), "matmul"}, Gap{1000, at(1700), ""}
 	for name, c := range map[string]struct {
-		change func(header, gaps []byte)
+		change func(*image)
 		want   []Gap
 		kept   bool
 		fails  bool
 	}{
 		"two":                   {nil, []Gap{long, short}, true, false},
-		"an older ledger":       {func(h, _ []byte) { le.PutUint32(h[offHeader:], failuresHeader) }, nil, false, false},
-		"longer than the limit": {func(_, g []byte) { le.PutUint64(g[gapTicks:], 13501) }, []Gap{long}, true, false},
-		"ended after the end":   {func(_, g []byte) { le.PutUint64(g[gapEnd:], 2001) }, []Gap{long}, true, false},
-		"room for none":         {func(h, _ []byte) { le.PutUint32(h[offGaps+16:], 0) }, nil, false, true},
-		"cut off":               {func(h, _ []byte) { le.PutUint64(h[offGaps:], 1<<30) }, nil, false, true},
-		"another size":          {func(h, _ []byte) { le.PutUint32(h[offGaps+8:], 25) }, nil, false, true},
+		"an older ledger":       {func(x *image) { x.Header = uint32(failuresHeader) }, nil, false, false},
+		"longer than the limit": {func(x *image) { x.gaps[0].Ticks = 13501 }, []Gap{long}, true, false},
+		"ended after the end":   {func(x *image) { x.gaps[0].End = 2001 }, []Gap{long}, true, false},
+		"room for none":         {func(x *image) { x.Gaps.Used = 0 }, nil, false, true},
+		"cut off":               {func(x *image) { x.Gaps.Offset = 1 << 30 }, nil, false, true},
+		"another size":          {func(x *image) { x.Gaps.Size = 25 }, nil, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fd := memoryFile(t, withGaps(c.change))
@@ -148,35 +129,35 @@ func TestGaps(t *testing.T) {
 // TestDamagedWork: what cannot be is refused, or said not to be readable.
 func TestDamagedWork(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(header, chip, op, name []byte)
+		change func(*image)
 		want   func(*Work, error) bool
 	}{
 		"an older ledger": {
-			func(h, _, _, _ []byte) { le.PutUint32(h[offHeader:], fullHeader) },
+			func(x *image) { x.Header = uint32(eventsHeader) },
 			func(w *Work, err error) bool { return w == nil && err == nil },
 		},
 		"too many chips": {
-			func(h, _, _, _ []byte) { le.PutUint32(h[offWorkSections+16:], 1000) },
+			func(x *image) { x.Work[secWork].Used = 1000 },
 			func(w *Work, err error) bool { return err != nil },
 		},
 		"cut off": {
-			func(h, _, _, _ []byte) { le.PutUint64(h[offWorkSections:], 1<<30) },
+			func(x *image) { x.Work[secWork].Offset = 1 << 30 },
 			func(w *Work, err error) bool { return err != nil },
 		},
 		"no clock": {
-			func(_, chip, _, _ []byte) { le.PutUint64(chip[workTicks:], math.Float64bits(math.NaN())) },
+			func(x *image) { x.chip.TicksPerNS = math.NaN() },
 			func(w *Work, err error) bool { return err == nil && w.Chips[0].Loss == WorkUnreadable },
 		},
 		"more time than there is": {
-			func(_, chip, _, _ []byte) { le.PutUint64(chip[workBusy:], math.MaxUint64) },
+			func(x *image) { x.chip.Busy = math.MaxUint64 },
 			func(w *Work, err error) bool { return err == nil && w.Chips[0].Busy > 0 },
 		},
 		"a name that is too long": {
-			func(_, _, _, name []byte) { le.PutUint32(name, 5000) },
+			func(x *image) { x.name.Length = 5000 },
 			func(w *Work, err error) bool { return err == nil && w.Chips[0].Ops[0].Name == "" },
 		},
 		"always being changed": {
-			func(_, chip, _, _ []byte) { le.PutUint32(chip[workSequence:], 7) },
+			func(x *image) { x.chip.Sequence = 7 },
 			func(w *Work, err error) bool { return err == nil && w.Chips[0].Moving && w.Chips[0].Programs == 7 },
 		},
 	} {

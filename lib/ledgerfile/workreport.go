@@ -3,7 +3,6 @@ package ledgerfile
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -24,19 +23,22 @@ const markEvery = time.Second
 // those of Now. Safe for concurrent use.
 type ReportedWork struct {
 	mu     sync.Mutex
-	header []byte // the ledger's
-	memory []byte // its sections
-	start  [workSections + 1]int
+	head   *header // of the ledger; what follows are its sections
+	memory []byte  // of them; nil: it is closed
+	works  []workRecord
+	ops    []opRecord
+	texts  []nameRecord
+	gaps   []gapRecord
 	names  map[string]uint32
-	chips  []*ReportedChip
+	chips  int // in use
 }
 
 // ReportedChip is a chip of it.
 type ReportedChip struct {
 	w      *ReportedWork
-	record []byte
-	ops    []byte
-	gaps   []byte
+	record *workRecord
+	ops    []opRecord
+	gaps   []gapRecord
 	byName map[uint32]int
 	last   time.Duration // end of the last program
 	after  uint32        // its operation
@@ -56,51 +58,32 @@ func (r *Reporter) Work(chips int) (w *ReportedWork, err error) {
 		if err != nil {
 			return err
 		}
-		w = &ReportedWork{header: r.memory[:gapsHeader], names: map[string]uint32{}}
-		sizes := [...]int{chips * workSize, chips * chipOps * opSize, maxNames * nameSize, chips * chipGaps * gapSize}
-		size := 0
-		for i, n := range sizes {
-			w.start[i] = size
-			size += (n + 4095) / 4096 * 4096
+		at := (uint64(st.Size()) + 4095) / 4096 * 4096
+		end := at
+		room := func(size uintptr, capacity, used int) section {
+			s := section{Offset: end, Size: uint32(size), Capacity: uint32(capacity), Used: uint32(used)}
+			end += (uint64(capacity)*uint64(size) + 4095) / 4096 * 4096
+			return s
 		}
-		at := (st.Size() + 4095) / 4096 * 4096
-		if err := unix.Fallocate(int(r.file.Fd()), 0, at, int64(size)); err != nil {
+		parts := [workSections]section{
+			room(unsafe.Sizeof(workRecord{}), chips, 0), room(unsafe.Sizeof(opRecord{}), chips*chipOps, 0), room(unsafe.Sizeof(nameRecord{}), maxNames, 1), // 0 is no name
+		}
+		gaps := room(unsafe.Sizeof(gapRecord{}), chips*chipGaps, 0)
+		if err := unix.Fallocate(int(r.file.Fd()), 0, int64(at), int64(end-at)); err != nil {
 			return fmt.Errorf("making room for work in a ledger: %w", err)
 		}
-		if w.memory, err = unix.Mmap(int(r.file.Fd()), at, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+		w = &ReportedWork{head: r.head, names: map[string]uint32{}}
+		if w.memory, err = unix.Mmap(int(r.file.Fd()), int64(at), int(end-at), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
 			return fmt.Errorf("mapping the work of a ledger: %w", err)
 		}
-		w.writeSections(uint64(at), chips)
+		w.works, w.ops = recordsIn[workRecord](w.memory)[:chips], recordsIn[opRecord](w.memory[parts[secOps].Offset-at:])[:chips*chipOps]
+		w.texts, w.gaps = recordsIn[nameRecord](w.memory[parts[secNames].Offset-at:])[:maxNames], recordsIn[gapRecord](w.memory[gaps.Offset-at:])[:chips*chipGaps]
+		w.head.Work, w.head.Gaps = parts, gaps
+		atomic.StoreUint32(&w.head.Header, uint32(sizeOfHeader)) // last: from here on they are there
 		r.work = w
 		return nil
 	})
 	return w, err
-}
-
-// writeSections writes where the sections are; the header's size comes last.
-func (w *ReportedWork) writeSections(at uint64, chips int) {
-	records := [...]uint32{workSize, opSize, nameSize, gapSize}
-	capacity := [...]uint32{uint32(chips), uint32(chips * chipOps), maxNames, uint32(chips * chipGaps)}
-	for i := range records {
-		b := w.header[describedAt(i):]
-		le.PutUint64(b, at+uint64(w.start[i]))
-		le.PutUint32(b[8:], records[i])
-		le.PutUint32(b[12:], capacity[i])
-	}
-	w.used(2).Store(1) // 0 is no name
-	(*atomic.Uint32)(unsafe.Pointer(&w.header[offHeader])).Store(gapsHeader)
-}
-
-// describedAt is where the header describes a section of work.
-func describedAt(section int) int {
-	if section == gapSection {
-		return offGaps
-	}
-	return offWorkSections + section*sectionSize
-}
-
-func (w *ReportedWork) used(section int) *atomic.Uint32 {
-	return (*atomic.Uint32)(unsafe.Pointer(&w.header[describedAt(section)+16]))
 }
 
 // Chip adds a chip that reports its programs, by the number that the process
@@ -108,48 +91,37 @@ func (w *ReportedWork) used(section int) *atomic.Uint32 {
 func (w *ReportedWork) Chip(logical int) (*ReportedChip, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n := len(w.chips)
+	n := w.chips
 	if w.memory == nil {
 		return nil, os.ErrClosed
 	}
-	if n >= int(le.Uint32(w.header[offWorkSections+12:])) {
+	if n >= len(w.works) {
 		return nil, ErrFull
 	}
-	c := &ReportedChip{
-		w: w, byName: map[uint32]int{0: 0},
-		record: w.memory[w.start[0]+n*workSize:][:workSize],
-		ops:    w.memory[w.start[1]+n*chipOps*opSize:][:chipOps*opSize],
-		gaps:   w.memory[w.start[gapSection]+n*chipGaps*gapSize:][:chipGaps*gapSize],
-	}
-	le.PutUint32(c.record[workLogical:], uint32(int32(logical)))
-	c.record[workState] = byte(WorkOn)
-	le.PutUint64(c.record[workTicks:], math.Float64bits(1))
-	now := uint64(monotonic())
-	for _, field := range []int{workSince, workMark, workMark + 16} {
-		le.PutUint64(c.record[field:], now)
-	}
-	w.chips = append(w.chips, c)
-	w.used(1).Store(uint32((n + 1) * chipOps))
-	w.used(gapSection).Store(uint32((n + 1) * chipGaps))
-	w.used(0).Store(uint32(n + 1))
+	w.chips++
+	c := &ReportedChip{w: w, byName: map[uint32]int{0: 0}, record: &w.works[n], ops: w.ops[n*chipOps:][:chipOps], gaps: w.gaps[n*chipGaps:][:chipGaps]}
+	now := monotonic()
+	*c.record = workRecord{Logical: int32(logical), State: WorkOn, TicksPerNS: 1, Since: now, Mark: [2]markRecord{{Time: now}, {Time: now}}}
+	atomic.StoreUint32(&w.head.Work[secOps].Used, uint32((n+1)*chipOps))
+	atomic.StoreUint32(&w.head.Gaps.Used, uint32((n+1)*chipGaps))
+	atomic.StoreUint32(&w.head.Work[secWork].Used, uint32(n+1))
 	return c, nil
 }
 
 // name is the number of a name; 0 where there is no room. w.mu is held.
 func (w *ReportedWork) name(text string) uint32 {
-	text = text[:min(len(text), nameSize-nameText)]
+	text = text[:min(len(text), len(nameRecord{}.Text))]
 	if n, ok := w.names[text]; ok || text == "" {
 		return n
 	}
-	n := w.used(2).Load()
+	n := w.head.Work[secNames].Used
 	if n >= maxNames {
 		return 0
 	}
-	b := w.memory[w.start[2]+int(n)*nameSize:]
-	copy(b[nameText:], text)
-	le.PutUint32(b, uint32(len(text)))
+	copy(w.texts[n].Text[:], text)
+	w.texts[n].Length = uint32(len(text))
 	w.names[text] = n
-	w.used(2).Store(n + 1)
+	atomic.StoreUint32(&w.head.Work[secNames].Used, n+1)
 	return n
 }
 
@@ -166,119 +138,101 @@ func (c *ReportedChip) Report(list []ReportedProgram) {
 	if c.w.memory == nil || len(list) == 0 {
 		return
 	}
-	sequence := (*atomic.Uint32)(unsafe.Pointer(&c.record[workSequence]))
-	sequence.Store(sequence.Load() | 1)
+	x := c.record
+	atomic.StoreUint32(&x.Sequence, x.Sequence|1)
 	for i := range list {
 		c.program(&list[i])
 	}
-	now := uint64(monotonic())
-	le.PutUint64(c.record[workLastRecord:], now)
-	if mark := c.record[workMark:]; now-le.Uint64(mark) > uint64(markEvery) {
-		copy(mark[16:32], mark[:16])
-		le.PutUint64(mark, now)
-		le.PutUint64(mark[8:], le.Uint64(c.record[workBusy:]))
+	x.LastRecord = monotonic()
+	if x.LastRecord-x.Mark[0].Time > int64(markEvery) {
+		x.Mark = [2]markRecord{{x.LastRecord, x.Busy}, x.Mark[0]}
 	}
-	sequence.Store((sequence.Load() | 1) + 1)
+	atomic.StoreUint32(&x.Sequence, (x.Sequence|1)+1)
 }
 
 // program counts one, as work_program of libttmon does.
 func (c *ReportedChip) program(p *ReportedProgram) {
+	x := c.record
 	if p.End < p.Start {
-		add(c.record[workRefused:], 1)
+		x.Refused++
 		return
 	}
-	name, took := c.w.name(p.Name), p.End-p.Start
+	name, took := c.w.name(p.Name), uint64(p.End-p.Start)
 	op := c.op(name)
-	add(op[opCalls:], 1)
-	add(op[opTicks:], int64(took))
-	raiseTo(op[opLongest:], took)
-	add(c.record[workPrograms:], 1)
-	le.PutUint32(c.record[workLastName:], name)
-	if raiseTo(c.record[workLongest:], took) {
-		le.PutUint32(c.record[workLongestName:], name)
+	op.Calls, op.Ticks, op.Longest = op.Calls+1, op.Ticks+took, max(op.Longest, took)
+	x.Programs++
+	x.LastName = name
+	if took > x.Longest {
+		x.Longest, x.LongestName = took, name
 	}
 	if gap := p.Start - c.last; c.last > 0 && gap > 0 {
-		raiseTo(c.record[workLongestGap:], gap)
-		c.keepGap(gap, p.Start)
+		x.LongestGap = max(x.LongestGap, uint64(gap))
+		c.keepGap(gapRecord{Ticks: uint64(gap), End: int64(p.Start), After: c.after})
 		if gap <= longestShortGap {
-			add(c.record[workGaps:], 1)
-			add(c.record[workGap:], int64(gap))
+			x.Gaps, x.Gap = x.Gaps+1, x.Gap+uint64(gap)
 		}
 	}
 	if from := max(p.Start, c.last); p.End > from {
-		add(c.record[workBusy:], int64(p.End-from))
+		x.Busy += uint64(p.End - from)
 		c.last, c.after = p.End, name
 	}
 }
 
 // keepGap keeps a pause if it is among the longest.
-func (c *ReportedChip) keepGap(length, end time.Duration) {
-	shortest := c.gaps
-	for b := c.gaps; len(b) >= gapSize; b = b[gapSize:] {
-		if le.Uint64(b[gapTicks:]) < le.Uint64(shortest[gapTicks:]) {
-			shortest = b
+func (c *ReportedChip) keepGap(g gapRecord) {
+	shortest := &c.gaps[0]
+	for i := range c.gaps {
+		if c.gaps[i].Ticks < shortest.Ticks {
+			shortest = &c.gaps[i]
 		}
 	}
-	if raiseTo(shortest[gapTicks:], length) {
-		le.PutUint64(shortest[gapEnd:], uint64(end))
-		le.PutUint32(shortest[gapAfter:], c.after)
+	if g.Ticks > shortest.Ticks {
+		*shortest = g
 	}
-}
-
-// raiseTo raises a number to a time, and reports whether it was smaller.
-func raiseTo(b []byte, to time.Duration) bool {
-	if le.Uint64(b) >= uint64(to) {
-		return false
-	}
-	le.PutUint64(b, uint64(to))
-	return true
 }
 
 // op is the record of an operation; the first one has all that found no room.
-func (c *ReportedChip) op(name uint32) []byte {
+func (c *ReportedChip) op(name uint32) *opRecord {
 	n, ok := c.byName[name]
 	if !ok && len(c.byName) < chipOps {
 		n = len(c.byName)
 		c.byName[name] = n
-		le.PutUint32(c.ops[n*opSize+opName:], name)
+		c.ops[n].Name = name
 	}
-	return c.ops[n*opSize:][:opSize]
+	return &c.ops[n]
 }
 
 // Enqueued records that programs were enqueued, and the name of the last one.
 func (w *ReportedWork) Enqueued(programs uint64, last string) {
-	w.host(func(h []byte) {
-		add(h[hostEnqueued:], int64(programs))
-		le.PutUint32(h[hostLastName:], w.name(last))
-		le.PutUint32(h[hostQueues:], 1)
-		le.PutUint64(h[hostLastEnqueue:], uint64(monotonic()))
+	w.host(func(h *hostRecord) {
+		h.Enqueued += programs
+		h.LastName, h.Queues, h.LastEnqueue = w.name(last), 1, monotonic()
 	})
 }
 
 // Wait records that a thread waits for the chips.
 func (w *ReportedWork) Wait(kind WaitKind) {
-	w.host(func(h []byte) {
-		add(h[hostWaits:], 1)
-		le.PutUint32(h[hostWait+8:], uint32(kind))
-		le.PutUint32(h[hostWait+12:], uint32(os.Getpid()))
-		(*atomic.Int64)(unsafe.Pointer(&h[hostWait])).Store(monotonic())
+	w.host(func(h *hostRecord) {
+		h.Waits++
+		h.Wait[0].Kind, h.Wait[0].Thread = kind, uint32(os.Getpid())
+		atomic.StoreInt64(&h.Wait[0].Since, monotonic())
 	})
 }
 
 // Finished records that a thread has waited until all that was enqueued was
 // done.
 func (w *ReportedWork) Finished() {
-	w.host(func(h []byte) {
-		le.PutUint64(h[hostLastFinish:], uint64(monotonic()))
-		(*atomic.Int64)(unsafe.Pointer(&h[hostWait])).Store(0)
+	w.host(func(h *hostRecord) {
+		h.LastFinish = monotonic()
+		atomic.StoreInt64(&h.Wait[0].Since, 0)
 	})
 }
 
-func (w *ReportedWork) host(f func(h []byte)) {
+func (w *ReportedWork) host(f func(*hostRecord)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.memory != nil {
-		f(w.header[offHost:][:hostSize])
+		f(&w.head.Host)
 	}
 }
 
@@ -292,8 +246,8 @@ func (w *ReportedWork) close() error {
 	if w.memory == nil {
 		return errors.New("the work of a ledger is closed twice")
 	}
-	for _, c := range w.chips {
-		c.record[workState] = byte(WorkOff)
+	for i := range w.works[:w.chips] {
+		w.works[i].State = WorkOff
 	}
 	err := unix.Munmap(w.memory)
 	w.memory = nil
