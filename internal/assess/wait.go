@@ -15,6 +15,7 @@ const (
 	WaitNotWatched WaitVerdict = "not_watched" // no libttmon is in it: nothing is known of its waits
 	WaitNoWork     WaitVerdict = "no_work"     // none of its chips has reported a program
 	WaitStopped    WaitVerdict = "stopped"     // by a signal or a debugger
+	WaitCompiles   WaitVerdict = "compiling"   // compilers that it has started run
 	WaitDevice     WaitVerdict = "device"      // a chip of it is in trouble, which is the reason
 	WaitNot        WaitVerdict = "not_waiting" // no thread waits for the chips
 	WaitStarved    WaitVerdict = "starved"     // it gets no processor time to look at its chips
@@ -68,6 +69,8 @@ func Wait(s *model.Snapshot, p *model.Process) Waiting {
 		}
 	}
 	switch cpu, known := p.CPU.Get(); {
+	case p.Condition == model.Compiling && p.Work.Host.WaitingSince.IsZero():
+		w.Verdict = WaitCompiles
 	case !p.Work.Watched:
 		w.Verdict = WaitNotWatched
 	case len(p.Work.Chips) == 0:

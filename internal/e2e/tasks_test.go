@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 
 // taskBoards are the boards of the host of each task.
 var taskBoards = map[string]string{
+	"compiling-or-stuck": "p150a", "slow-link": "n300,p150a",
 	"out-of-l1": "p150a", "which-chip": "galaxy-wormhole", "who": "6xn150", "leaked": "n300,p150a", "today-against-yesterday": "n300,p150a",
 }
 
@@ -25,7 +27,8 @@ var taskBoards = map[string]string{
 //
 //	ctl ARG…             makes something happen on the host
 //	start NAME SETTINGS  starts a workload; sigkill NAME kills it
-//	fragmented           starts a real ttnn program that finds no room in L1
+//	fragmented           starts a real ttnn program that finds no room in L1; sets $PID
+//	compiles             starts one that compiles its kernels, and then computes; sets $PID
 //	see PATTERN ARG…     waits until the output of ttmon ARG… matches
 //	step PATTERN ARG…    does the same, and counts: it is what the user types, twice at most
 //	task                 begins another task of the same host
@@ -35,6 +38,9 @@ var taskBoards = map[string]string{
 func TestTasks(t *testing.T) {
 	for name, boards := range taskBoards {
 		t.Run(name, func(t *testing.T) {
+			if name == "compiling-or-stuck" {
+				hermetic.Long(t)
+			}
 			t.Parallel()
 			if !alone(t) {
 				return
@@ -52,6 +58,7 @@ func TestTasks(t *testing.T) {
 				"start":      x.start,
 				"sigkill":    x.kill,
 				"fragmented": x.fragmented,
+				"compiles":   x.compiles,
 				"see":        x.see,
 				"step":       x.step,
 				"task":       func(*testscript.TestScript, bool, []string) { x.steps = 0 },
@@ -88,6 +95,7 @@ func (x *task) kill(ts *testscript.TestScript, _ bool, args []string) {
 // fragmented leaves holes in L1, and asks for a tensor that fits into none of them.
 func (x *task) fragmented(ts *testscript.TestScript, _ bool, _ []string) {
 	f := playFailing(x.T, x.host, allWatched()[0].release, true)
+	ts.Setenv("PID", strconv.Itoa(f.job.PID))
 	f.do(map[string]any{"do": "open", "mesh": []int{1, 1}})
 	f.fragment()
 	if f.ask("too-large", 2*someRows) {

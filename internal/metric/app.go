@@ -32,6 +32,7 @@ func Apps() []App {
 			Get: func(_ *model.Snapshot, u Use) Value { return count(u.Process.PID) },
 		},
 		via("state"),
+		via("condition"),
 		{
 			Name: "process_name", Help: "name of the process", JSON: "name", Synonyms: same("name"),
 			Get: func(_ *model.Snapshot, u Use) Value { return text(u.Process.Name) },

@@ -194,6 +194,17 @@ func onHost() []Process {
 			Name: "state", Head: "State", Width: 8, Help: "running, exited (another process inherited its descriptor) or hidden", JSON: "state",
 			Get: func(_ *model.Snapshot, p *model.Process) Value { return str(string(p.State)) },
 		},
+		{
+			Name: "condition", Title: "Condition", Head: "Condition", Width: 10, Help: "compiling, stopped, zombie, or stuck where it may be", JSON: "condition",
+			Get: func(_ *model.Snapshot, p *model.Process) Value {
+				if p.Condition == "" {
+					return Value{None: true}
+				}
+				v := str(words.Condition(p))
+				v.Short = string(p.Condition)
+				return v
+			},
+		},
 		plain("status", "", "Status", "Device open, or Connected: it reports, and has no device open", 11, 0, statusOf),
 		plain("source", "", "Source", "where its memory figures come from", 7, 0, sourcesOf),
 		{

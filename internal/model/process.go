@@ -82,6 +82,9 @@ const (
 	Zombie  ProcessCondition = "zombie"  // it has exited, and its parent has not waited for it yet
 	Stopped ProcessCondition = "stopped" // by a signal or a debugger
 	Stuck   ProcessCondition = "stuck"   // it may be: the device has that condition
+	// Compiling: compilers that it has started run, as before a kernel runs for the first
+	// time. It is neither idle nor stuck.
+	Compiling ProcessCondition = "compiling"
 )
 
 // Container is where a process runs, from its cgroup. The zero Container is the host.

@@ -68,8 +68,11 @@ func (r *Reader) describe(pid int) model.Process {
 	out.CPU = p.cpu.update(s.CPU, p.statAt)
 	out.Threads = model.Value(s.Threads)
 	out.RSS = r.readRSS(p)
-	if s.State == 'T' || s.State == 't' {
+	switch compiles := p.compile.compiles(p); {
+	case s.State == 'T' || s.State == 't':
 		out.Condition = model.Stopped
+	case compiles:
+		out.Condition = model.Compiling
 	}
 	return out
 }

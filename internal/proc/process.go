@@ -39,6 +39,7 @@ type Process struct {
 	describedAt time.Time
 	cmdlineAt   time.Time
 	cpu         cpuMeter
+	compile     compileMeter
 	cmdline     model.Reading[string]
 	placement   placement
 	environJob  environJob

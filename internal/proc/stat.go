@@ -11,14 +11,16 @@ import (
 
 // Stat is the part of /proc/<pid>/stat that we use. Times are in clock ticks.
 type Stat struct {
-	Comm    []byte // in the caller's buffer
-	State   byte   // R, S, D, Z, T, …
-	TTY     uint64 // number of its terminal; 0: none
-	PPID    int
-	Flags   uint64 // PF_*
-	CPU     uint64 // utime + stime, of living and joined threads
-	Threads int
-	Start   uint64 // after boot
+	Comm  []byte // in the caller's buffer
+	State byte   // R, S, D, Z, T, …
+	TTY   uint64 // number of its terminal; 0: none
+	PPID  int
+	Flags uint64 // PF_*
+	CPU   uint64 // utime + stime, of living and joined threads
+	// ChildrenCPU is the processor time of children that have ended and were waited for.
+	ChildrenCPU uint64
+	Threads     int
+	Start       uint64 // after boot
 	// Size is the size of its address space in bytes: mapping something changes it.
 	Size uint64
 	// Stack is where its stack begins: an exec makes another one. 0 where the
@@ -67,7 +69,7 @@ func ParseStat(b []byte) (s Stat, err error) {
 		return s, ErrForm
 	}
 	s.Comm = b[open+1 : end]
-	var utime, stime, ppid, threads, exit uint64
+	var utime, stime, cutime, cstime, ppid, threads, exit uint64
 	n := 3 // the first field after the name, counted as in proc(5)
 	for field := range bytes.FieldsSeq(b[end+1:]) {
 		var dst *uint64
@@ -84,6 +86,10 @@ func ParseStat(b []byte) (s Stat, err error) {
 			dst = &utime
 		case 15:
 			dst = &stime
+		case 16:
+			dst = &cutime
+		case 17:
+			dst = &cstime
 		case 20:
 			dst = &threads
 		case 22:
@@ -112,7 +118,7 @@ func ParseStat(b []byte) (s Stat, err error) {
 	// Where it may not be read the kernel writes 0 here, and for the addresses of
 	// the stack: a zombie has none, so a 0 may be either.
 	s.Exit, s.ExitKnown = int(exit), exit != 0 && exit <= 0xffff
-	s.CPU, s.PPID, s.Threads = utime+stime, int(ppid), int(threads)
+	s.CPU, s.ChildrenCPU, s.PPID, s.Threads = utime+stime, cutime+cstime, int(ppid), int(threads)
 	return s, nil
 }
 

@@ -12,7 +12,7 @@ import (
 const statTail = " S 1 4242 4242 34816 4242 4194304 1000 0 5 0 250 31 7 3 20 0 12 0 987654 4096000 2500 18446744073709551615 1 1 140729600"
 
 func TestParseStat(t *testing.T) {
-	want := Stat{State: 'S', TTY: 34816, PPID: 1, Flags: 4194304, CPU: 281, Threads: 12, Start: 987654, Size: 4096000, Stack: 140729600}
+	want := Stat{State: 'S', TTY: 34816, PPID: 1, Flags: 4194304, CPU: 281, ChildrenCPU: 10, Threads: 12, Start: 987654, Size: 4096000, Stack: 140729600}
 	for _, name := range []string{"python3", "", "a b", ") S 1 (", "(sd-pam)", "x\ny", "tt) Z 7 7"} {
 		t.Run(name, func(t *testing.T) {
 			want.Comm = []byte(name)

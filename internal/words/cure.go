@@ -113,6 +113,8 @@ func Condition(p *model.Process) string {
 		return "stopped by a signal or a debugger"
 	case model.Stuck:
 		return "may be stuck"
+	case model.Compiling:
+		return "compiling kernels"
 	default: // of a newer ttmond
 		return Escape(string(p.Condition))
 	}

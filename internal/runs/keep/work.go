@@ -153,9 +153,9 @@ func idleSince(mine []*model.Process) (at time.Time) {
 }
 
 // lastWork returns when a process last enqueued something or its chips last completed
-// something. idle: nothing is pending, for certain.
+// something. idle: nothing is pending, for certain, and nothing is compiled that is to run.
 func lastWork(p *model.Process) (last time.Time, idle bool) {
-	if !p.Work.Watched || len(p.Work.Chips) == 0 || !p.Work.Host.Settled() {
+	if p.Condition == model.Compiling || !p.Work.Watched || len(p.Work.Chips) == 0 || !p.Work.Host.Settled() {
 		return last, false
 	}
 	last = p.Work.Host.LastEnqueue

@@ -248,9 +248,6 @@ func (r *report) process(depth int, p *model.Process, u *model.DeviceUse) {
 	r.fact(depth, "Process ID", strconv.Itoa(p.PID))
 	depth++
 	r.fact(depth, "State", string(p.State))
-	if how := words.Condition(p); how != "" {
-		r.fact(depth, "Condition", how)
-	}
 	if p.State == model.Exited {
 		r.fact(depth, "Open Descriptors", say(u.OpenFDs, strconv.Itoa)+", inherited by others")
 		return

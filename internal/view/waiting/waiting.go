@@ -71,6 +71,8 @@ func (x *writer) title() string {
 		state = "its device is in trouble"
 	case assess.WaitStopped:
 		state = "stopped"
+	case assess.WaitCompiles:
+		state = "compiling"
 	}
 	return fmt.Sprintf("%s (%d, %s): %s", words.Program(x.p), x.p.PID, words.Foreign(x.p.User), state)
 }
@@ -289,6 +291,8 @@ func (x *writer) conclusion() []string {
 		return []string{"none of its chips has reported a program yet" + x.noWork()}
 	case assess.WaitStopped:
 		return []string{"it is stopped: it cannot see that its chips are done"}
+	case assess.WaitCompiles:
+		return []string{"it compiles kernels: compilers that it has started run, and no thread waits for its chips"}
 	case assess.WaitDevice:
 		return []string{"device " + strconv.Itoa(x.w.Device) + " does not work as it should, which is the trouble here: ttmon smi -i " + strconv.Itoa(x.w.Device)}
 	case assess.WaitNot:

@@ -103,9 +103,6 @@ func (p *processPage) entries(snap *model.Snapshot) []widget.Entry {
 	if q.State != model.Running {
 		out = append(out, widget.Entry{Name: "State", Value: string(q.State), Style: cells.Warn})
 	}
-	if how := words.Condition(q); how != "" {
-		out = append(out, widget.Entry{Name: "Condition", Value: how, Style: cells.Warn})
-	}
 	out = append(out, widget.Entry{Heading: "Memory"})
 	out = append(out, split(snap, q)...)
 	return append(out, p.inspectedEntries()...)
