@@ -102,9 +102,11 @@ func work() []Device {
 }
 
 // BusyField is the field that says how busy a device is: measured, or estimated
-// where that is all there is.
+// where that is all there is. A device whose programs are reported stays measured while
+// none of them ends: the estimate would come and go with every long program.
 func BusyField(d *model.Device) *Device {
-	if !d.Work.Measured() && (d.Activity.Ratio.Known() || d.Work.Cause == "") {
+	reported := d.Work.Measured() || d.Work.Cause == model.WorkSilent && d.Work.ProgramSum.V > 0
+	if !reported && (d.Activity.Ratio.Known() || d.Work.Cause == "") {
 		return Named("activity.estimate")
 	}
 	return Named("busy")

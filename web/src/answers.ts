@@ -73,6 +73,7 @@ export interface SaidDevice {
   level: Level;
   reason: string;
   values: Record<string, Value>;
+  busy: string;
   pools: Record<string, Figure>;
   stale: string;
   reasons: string[];

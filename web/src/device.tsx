@@ -83,17 +83,14 @@ function Neighbours(p: { devices: Device[]; at: number }) {
 }
 
 
-/** The field that says how busy a device is: measured, or estimated where that is all there is. One label names both. */
-export const busyField = (s: SaidDevice): string => (s.values["busy"]?.why && !s.values["activity.estimate"]?.why ? "activity.estimate" : "busy");
-
 /** How it does, in a row: each value with its limit. */
 function Vitals(p: { d: Device; s: SaidDevice }) {
   const { d, s } = p;
   const dram = s.pools["dram"]!;
   return (
     <dl class="vitalrow">
-      {["temperature.asic", "power.draw", "clocks.ai", busyField(s)].map((name) => (
-        <Vital key={name} name={name === busyField(s) ? title("busy") : title(name)} {...field(s, name)} />
+      {["temperature.asic", "power.draw", "clocks.ai", s.busy].map((name) => (
+        <Vital key={name} name={name === s.busy ? title("busy") : title(name)} {...field(s, name)} />
       ))}
       <Vital name="DRAM" text={dram.text} of={dram.text} ratio={dram.ratio} />
       <div>

@@ -2,7 +2,6 @@
 
 import { WhatChanged } from "./changed";
 import { HourCharts } from "./hour";
-import { busyField } from "./device";
 import { field, head } from "./figures";
 import { A, Bar, health, Panel, StateOf } from "./parts";
 import { ProcessTable } from "./processtable";
@@ -62,10 +61,10 @@ function Cards(p: { devices: Device[]; said: SaidDevice[] }) {
 const pools = ["dram", "l1"] as const;
 const poolName = { dram: "DRAM", l1: "L1" };
 
-const vitals = (s: SaidDevice) => ["temperature.asic", "power.draw", busyField(s), "clocks.ai", "pcie.link"];
+const vitals = (s: SaidDevice) => ["temperature.asic", "power.draw", s.busy, "clocks.ai", "pcie.link"];
 
 /** One label for how busy a device is, measured or estimated: the mark of the figure says which. */
-const labelOf = (s: SaidDevice, name: string) => head(name === busyField(s) ? "busy" : name);
+const labelOf = (s: SaidDevice, name: string) => head(name === s.busy ? "busy" : name);
 
 function Card(p: { d: Device; s: SaidDevice }) {
   const { d, s } = p;

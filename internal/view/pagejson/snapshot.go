@@ -120,6 +120,7 @@ type Device struct {
 	Level   string            `json:"level" ts:"Level"` // ok, info, warning or critical: the colour of state
 	Reason  string            `json:"reason"`
 	Values  map[string]Value  `json:"values"` // by name of the field, of those that have a heading
+	Busy    string            `json:"busy"`   // the one of them that says how busy it is
 	Pools   map[string]Figure `json:"pools"`
 	Stale   string            `json:"stale"` // memory of the dead; empty: none
 	Reasons []string          `json:"reasons"`
@@ -260,6 +261,7 @@ func device(s *model.Snapshot, a *assess.Assessment, d *model.Device) Device {
 		Kind: string(is.Kind), Mark: words.StateMark(is.Kind), Level: is.Level.String(), Values: values(metric.Show(s, a), d),
 		Pools: pools(&d.Memory), Stale: stale(&d.Memory), Chips: []Chip{},
 		Reasons: reasons(words.Reasons(d.Memory.Tracking, slices.Concat(d.Doubts, d.Memory.Doubts), s.Source)),
+		Busy:    metric.BusyField(d).Name,
 	}
 	if !d.Board.Known() {
 		out.Name = string(d.Arch)
