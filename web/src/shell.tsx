@@ -48,12 +48,12 @@ export function Shell() {
         to the content
       </a>
       <Head s={s} search={search} help={() => setHelp(true)} bar={() => setBar(!bar)} />
-      {(bar || s.at || s.recording) && !s.fleetOnly && route.page !== "fleet" && <TimeBar s={s} close={() => setBar(false)} />}
       {route.page !== "fleet" && (
-        <>
+        <section aria-label="What is shown, and what is wrong">
+          {(bar || s.at || s.recording) && !s.fleetOnly && <TimeBar s={s} close={() => setBar(false)} />}
           <Connection s={s} />
           <Trouble s={s} full={route.page === ""} />
-        </>
+        </section>
       )}
       <main id="main">
         <View s={s} />

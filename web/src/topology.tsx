@@ -348,7 +348,7 @@ function Matrix(p: { s: State; top: Topology }) {
         <table class="matrix">
           <thead>
             <tr>
-              <th />
+              <th scope="col">Device</th>
               {devices.map((d) => (
                 <th key={d} scope="col">
                   {d}

@@ -42,12 +42,12 @@ func axe(t *testing.T) string {
 	return string(b)
 }
 
-// accessible lets axe-core look: nothing serious may be wrong.
+// accessible lets axe-core look: nothing may be wrong.
 func (b *tab) accessible(where, source string) {
 	b.Helper()
 	eval[any](b, source+";0")
 	found, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string](`axe.run(document, {resultTypes: ["violations"]}).then(r =>
-		r.violations.filter(v => v.impact === "serious" || v.impact === "critical").map(v => v.impact + " " + v.id + ": " + v.help + " at " + v.nodes.slice(0, 3).map(n => n.target + " " + (n.any[0]?.message ?? "")).join("; ")))`, chromedp.EvalAwaitPromise))
+		r.violations.map(v => v.impact + " " + v.id + ": " + v.help + " at " + v.nodes.slice(0, 3).map(n => n.target + " " + (n.any[0]?.message ?? "")).join("; ")))`, chromedp.EvalAwaitPromise))
 	if err != nil {
 		b.Fatal(err)
 	}
