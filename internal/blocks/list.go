@@ -94,12 +94,12 @@ func NewList(g Geometry, o Origin) *List {
 	return &List{Geometry: g, Origin: o}
 }
 
-// Alloc adds a block. Blocks that it overlaps are dropped and counted as
-// contradictions: the newer event is right, and something was missed before.
-func (l *List) Alloc(b Block) {
+// Alloc adds a block, unless it cannot be one. Blocks that it overlaps are dropped and
+// counted as contradictions: the newer event is right, and something was missed before.
+func (l *List) Alloc(b Block) (dropped []Block, added bool) {
 	if b.Size == 0 || b.End() < b.Addr {
 		l.Contradictions++
-		return
+		return nil, false
 	}
 	for {
 		old, ok := l.live.overlapping(b.Addr, b.End())
@@ -108,6 +108,7 @@ func (l *List) Alloc(b Block) {
 		}
 		l.Contradictions++
 		l.remove(old.Addr)
+		dropped = append(dropped, old)
 	}
 	l.live.insert(b)
 	l.sum.Blocks++
@@ -123,6 +124,7 @@ func (l *List) Alloc(b Block) {
 	if l.sum.Asked > l.Peak.Asked {
 		l.Peak.Asked, l.Peak.AskedAt = l.sum.Asked, b.Born
 	}
+	return dropped, true
 }
 
 // Free drops the block at an address and returns it.

@@ -2,12 +2,9 @@ package export
 
 import (
 	"fmt"
-	"maps"
 	"path/filepath"
-	"slices"
 	"strconv"
 
-	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/words"
@@ -35,18 +32,6 @@ type openBlock struct {
 	name string
 }
 
-// liveList is a list, and the blocks of it that are held, by address.
-type liveList struct {
-	def    recording.List
-	sums   []*heldSum // of each of its chips
-	blocks map[uint64]liveBlock
-}
-
-type liveBlock struct {
-	bytes uint64 // of one chip
-	site  uint32
-}
-
 type tagKey struct {
 	process uint32
 	tag     string
@@ -59,36 +44,32 @@ type tagSlice struct {
 	from   int64
 }
 
-// alloc takes in a new block.
-func (b *builder) alloc(s *recording.State, rec *recording.Record, ns int64) {
-	l := b.live[rec.ID]
-	if l == nil {
-		def, _, ok := s.List(rec.ID)
-		if !ok {
-			return
-		}
-		def.Chips = b.chips[rec.ID]
-		l = &liveList{def: def, sums: b.sums(s, &def), blocks: map[uint64]liveBlock{}}
-		b.live[rec.ID] = l
+// move takes in that a block came, or is gone.
+func (b *builder) move(s *recording.State, m *recording.Move, ns int64) {
+	bytes := int64(m.BytesOfChip())
+	if m.Gone {
+		bytes = -bytes
 	}
-	b.free(s, rec.ID, rec.Block.Addr, ns) // its end was missed
-	bytes := bytesOf(&l.def, rec.Block)
-	b.change(l, int64(bytes), ns)
-	l.blocks[rec.Block.Addr] = liveBlock{bytes, rec.Block.Site}
-	site, _ := s.Site(rec.Block.Site)
+	b.change(b.sums(s, m.List), bytes, ns)
+	site, _ := s.Site(m.Block.Site)
 	if site.Tag != "" {
-		b.tag(l.def.Process, site.Tag, int64(bytes), ns)
+		b.tag(m.List.Process, site.Tag, bytes, ns)
 	}
-	if b.o.Large > 0 && bytes >= b.o.Large {
-		b.large(rec, l, &site, bytes, ns)
+	key := blockKey{m.List.ID, m.Block.Addr}
+	if o, ok := b.open[key]; ok && m.Gone {
+		delete(b.open, key)
+		b.to.Instant(&Instant{Group: b.groupOf(m.List.Process), Track: "large blocks", Name: "free " + o.name, NS: ns, Flow: o.flow, FlowEnd: true})
+	}
+	if !m.Gone && b.o.Large > 0 && m.BytesOfChip() >= b.o.Large {
+		b.large(m, &site, ns)
 	}
 }
 
 // large emits one block.
-func (b *builder) large(rec *recording.Record, l *liveList, site *recording.Site, bytes uint64, ns int64) {
+func (b *builder) large(m *recording.Move, site *recording.Site, ns int64) {
 	b.flows++
-	name := words.Bytes(bytes) + " of " + l.def.Pool
-	args := []Arg{{"address", fmt.Sprintf("%#x", rec.Block.Addr)}, {"bytes", strconv.FormatUint(bytes, 10)}}
+	name := words.Bytes(m.BytesOfChip()) + " of " + m.List.Pool
+	args := []Arg{{"address", fmt.Sprintf("%#x", m.Block.Addr)}, {"bytes", strconv.FormatUint(m.BytesOfChip(), 10)}}
 	if site.Tag != "" {
 		args = append(args, Arg{"tag", words.Escape(site.Tag)})
 	}
@@ -96,42 +77,8 @@ func (b *builder) large(rec *recording.Record, l *liveList, site *recording.Site
 		name += words.Escape(fmt.Sprintf(" at %s:%d", filepath.Base(f.File), f.Line))
 		args = append(args, Arg{"line", words.Escape(fmt.Sprintf("%s:%d %s", f.File, f.Line, f.Function))})
 	}
-	b.open[blockKey{rec.ID, rec.Block.Addr}] = openBlock{b.flows, name}
-	b.to.Instant(&Instant{Group: b.groupOf(l.def.Process), Track: "large blocks", Name: "alloc " + name, NS: ns, Flow: b.flows, Args: args})
-}
-
-// bytesOf is what a block takes from one chip.
-func bytesOf(l *recording.List, x blocks.Block) uint64 { return x.Size * max(l.Geometry.Banks, 1) }
-
-// free takes in that a block is gone.
-func (b *builder) free(s *recording.State, list uint32, addr uint64, ns int64) {
-	l := b.live[list]
-	if l == nil {
-		return
-	}
-	x, ok := l.blocks[addr]
-	if !ok {
-		return
-	}
-	delete(l.blocks, addr)
-	b.change(l, -int64(x.bytes), ns)
-	if site, ok := s.Site(x.site); ok && site.Tag != "" {
-		b.tag(l.def.Process, site.Tag, -int64(x.bytes), ns)
-	}
-	key := blockKey{list, addr}
-	if o, ok := b.open[key]; ok {
-		delete(b.open, key)
-		b.to.Instant(&Instant{Group: b.groupOf(l.def.Process), Track: "large blocks", Name: "free " + o.name, NS: ns, Flow: o.flow, FlowEnd: true})
-	}
-}
-
-// clear takes in that a list gave up all its blocks.
-func (b *builder) clear(s *recording.State, list uint32, ns int64) {
-	if l := b.live[list]; l != nil {
-		for _, addr := range slices.Sorted(maps.Keys(l.blocks)) {
-			b.free(s, list, addr, ns)
-		}
-	}
+	b.open[blockKey{m.List.ID, m.Block.Addr}] = openBlock{b.flows, name}
+	b.to.Instant(&Instant{Group: b.groupOf(m.List.Process), Track: "large blocks", Name: "alloc " + name, NS: ns, Flow: b.flows, Args: args})
 }
 
 func (b *builder) groupOf(process uint32) Group {
@@ -142,8 +89,8 @@ func (b *builder) groupOf(process uint32) Group {
 }
 
 // change moves what a process holds, on each chip of a list.
-func (b *builder) change(l *liveList, by, ns int64) {
-	for _, h := range l.sums {
+func (b *builder) change(sums []*heldSum, by, ns int64) {
+	for _, h := range sums {
 		h.bytes += by
 		if !h.grain.some {
 			b.moved = append(b.moved, h)
@@ -154,13 +101,18 @@ func (b *builder) change(l *liveList, by, ns int64) {
 
 // sums are the counters that the blocks of a list are added to: one for each of
 // its chips, or one for all if they are not known.
-func (b *builder) sums(s *recording.State, def *recording.List) (out []*heldSum) {
-	for _, chip := range def.Chips {
+func (b *builder) sums(s *recording.State, def *recording.List) []*heldSum {
+	out := b.lists[def.ID]
+	if out != nil {
+		return out
+	}
+	for _, chip := range b.chips[def.ID] {
 		out = append(out, b.sum(s, def, chip, true))
 	}
 	if len(out) == 0 {
 		out = append(out, b.sum(s, def, 0, false))
 	}
+	b.lists[def.ID] = out
 	return out
 }
 
@@ -218,14 +170,8 @@ func (b *builder) endTag(key tagKey, x *tagSlice, ns int64) {
 	delete(b.tags, key)
 }
 
-// drop ends a process and all that it held.
-func (b *builder) drop(s *recording.State, id uint32, ns int64) {
-	for _, list := range slices.Sorted(maps.Keys(b.live)) {
-		if b.live[list].def.Process == id {
-			b.clear(s, list, ns)
-			delete(b.live, list)
-		}
-	}
+// drop ends a process.
+func (b *builder) drop(id uint32, ns int64) {
 	if p := b.processes[id]; p != nil && p.open {
 		p.open = false
 		b.process(p, ns)

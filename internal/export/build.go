@@ -44,7 +44,7 @@ func write(r *recording.Reader, o Options, to Sink) error {
 	}
 	b := &builder{
 		o: o, to: to, first: first.UnixNano(), grain: grainOf(last.Sub(first), distinct(chips)), chips: chips, fields: metric.Devices(), titles: map[string]string{}, series: map[seriesKey]*Series{},
-		live: map[uint32]*liveList{}, held: map[heldKey]*heldSum{}, open: map[blockKey]openBlock{}, tags: map[tagKey]*tagSlice{},
+		lists: map[uint32][]*heldSum{}, held: map[heldKey]*heldSum{}, open: map[blockKey]openBlock{}, tags: map[tagKey]*tagSlice{},
 		processes: map[uint32]*process{}, seen: map[model.ProcessID]*process{}, failures: map[string]*failure.Record{}, ops: map[workKey]int{}, waits: map[model.ProcessID]*wait{},
 		places: map[uint64]placed{}, lanes: map[ranKey]*lanes{},
 	}
@@ -89,7 +89,7 @@ type builder struct {
 	titles map[string]string // of the fields that viewers of traces are given, by their names
 	series map[seriesKey]*Series
 
-	live      map[uint32]*liveList
+	lists     map[uint32][]*heldSum // that the blocks of each list are added to
 	held      map[heldKey]*heldSum
 	moved     []*heldSum // in this grain
 	movedAt   int64      // the number of it
@@ -149,17 +149,12 @@ func (b *builder) take(s *recording.State, rec *recording.Record) error {
 			p = &process{group: processGroup(rec.Process.PID, rec.Process.Name), from: ns, open: true, name: "tells its blocks: " + string(rec.Process.Method)}
 			b.processes[rec.Process.ID] = p
 		}
-	case recording.KindEnded:
-		b.drop(s, rec.ID, ns)
-	case recording.KindAlloc:
-		b.alloc(s, rec, ns)
-	case recording.KindFree:
-		b.free(s, rec.ID, rec.Block.Addr, ns)
-	case recording.KindClear:
-		b.clear(s, rec.ID, ns)
-	case recording.KindClosed:
-		b.clear(s, rec.ID, ns)
-		delete(b.live, rec.ID)
+	}
+	for i := range rec.Moves {
+		b.move(s, &rec.Moves[i], ns)
+	}
+	if rec.Kind == recording.KindEnded {
+		b.drop(rec.ID, ns)
 	}
 	return nil
 }
@@ -291,7 +286,10 @@ func (b *builder) process(p *process, ns int64) {
 // finish ends what is still open at the end of the recording.
 func (b *builder) finish(s *recording.State, end int64) {
 	for _, id := range slices.Sorted(maps.Keys(b.processes)) {
-		b.drop(s, id, end)
+		for _, m := range s.End(id) {
+			b.move(s, &m, end)
+		}
+		b.drop(id, end)
 	}
 	b.flush()
 	b.endWaits(func(*wait) bool { return true })

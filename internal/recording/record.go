@@ -92,6 +92,16 @@ type Output struct {
 	Text   string // without the end of the line
 }
 
+// Move is a block that came into a list, or is gone from it.
+type Move struct {
+	List  *List
+	Block blocks.Block
+	Gone  bool
+}
+
+// BytesOfChip is what the block takes from one chip.
+func (m *Move) BytesOfChip() uint64 { return m.Block.Size * max(m.List.Geometry.Banks, 1) }
+
 // Record is one thing that a recording tells. Which fields are set depends on
 // the kind.
 type Record struct {
@@ -104,9 +114,11 @@ type Record struct {
 	Site    *Site
 	ID      uint32       // of the list (Alloc, Free, Asked, Clear, Closed) or process (Ended, Lost)
 	Block   blocks.Block // Alloc; Free and Asked: address, and the block that it was
-	Known   bool         // Free: the block was there
 	Again   bool         // Alloc: the block is older; it is told again behind a part that is damaged
-	Lost    uint64       // events, in all
+	// Moves are all blocks that come or go with the record, by whichever kind of it, in
+	// that order: first those that go. They hold until the next record is read.
+	Moves   []Move
+	Lost    uint64 // events, in all
 	Output  Output
 	Failure *failure.Record // nil: it cannot be read here
 	// Programs are nil where they cannot be read here.

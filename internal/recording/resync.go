@@ -102,8 +102,7 @@ func (c *Cursor) lose() {
 	c.told = append(c.told, Record{Time: e.Time, Kind: KindEvent, Event: &e})
 	for _, id := range slices.Sorted(maps.Keys(c.processes)) {
 		if p := c.processes[id]; !p.ended {
-			c.end(p)
-			c.told = append(c.told, Record{Time: e.Time, Kind: KindEnded, ID: id})
+			c.told = append(c.told, Record{Time: e.Time, Kind: KindEnded, ID: id, Moves: c.End(id)})
 		}
 	}
 }
@@ -117,9 +116,9 @@ func (c *Cursor) again(rec Record, kind Kind, body []byte) {
 	case kindHeld:
 		held := cursor{b: body}
 		id := uint32(held.uint())
-		if _, live, ok := c.List(id); ok {
-			for b := range live.All() {
-				c.told = append(c.told, Record{Time: rec.Time, Kind: KindAlloc, ID: id, Block: b, Again: b.Born < rec.Time.UnixNano()})
+		if l := c.lists[id]; l != nil {
+			for b := range l.live.All() {
+				c.told = append(c.told, Record{Time: rec.Time, Kind: KindAlloc, ID: id, Block: b, Again: b.Born < rec.Time.UnixNano(), Moves: []Move{{&l.def, b, false}}})
 			}
 		}
 	}

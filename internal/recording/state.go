@@ -25,6 +25,7 @@ type State struct {
 	processes map[uint32]*process
 	lists     map[uint32]*list
 	sites     map[uint32]*Site
+	moves     []Move // of the last record
 }
 
 type process struct {
@@ -36,6 +37,14 @@ type process struct {
 type list struct {
 	def  List
 	live *blocks.List
+}
+
+// leaving appends that all blocks of the list go.
+func (l *list) leaving(moves []Move) []Move {
+	for b := range l.live.All() {
+		moves = append(moves, Move{&l.def, b, true})
+	}
+	return moves
 }
 
 func newState() *State {
@@ -237,7 +246,7 @@ func (s *State) happened(kind Kind, ns int64, body []byte, r *Record) error {
 			return s.damaged(kind)
 		}
 		if kind == KindEnded {
-			s.end(p)
+			r.Moves = s.End(p.def.ID)
 			return nil
 		}
 		p.lost = c.uint()
@@ -248,16 +257,23 @@ func (s *State) happened(kind Kind, ns int64, body []byte, r *Record) error {
 	if l == nil || c.bad || id>>32 != 0 {
 		return s.damaged(kind)
 	}
+	moves := s.moves[:0]
 	switch kind {
 	case KindAlloc:
 		r.Block = blocks.Block{Addr: c.uint(), Size: c.uint(), Asked: c.uint(), Born: ns}
 		r.Block.Site = uint32(c.uint())
 		r.Block.Tag = r.Block.Site
-		l.live.Alloc(r.Block)
+		dropped, added := l.live.Alloc(r.Block)
+		for _, b := range dropped {
+			moves = append(moves, Move{&l.def, b, true})
+		}
+		if added {
+			moves = append(moves, Move{&l.def, r.Block, false})
+		}
 	case KindFree:
-		addr := c.uint()
-		if r.Block, r.Known = l.live.Free(addr); !r.Known {
-			r.Block.Addr = addr
+		r.Block.Addr = c.uint()
+		if b, ok := l.live.Free(r.Block.Addr); ok {
+			r.Block, moves = b, append(moves, Move{&l.def, b, true})
 		}
 	case KindRequested:
 		addr, asked := c.uint(), c.uint()
@@ -267,26 +283,34 @@ func (s *State) happened(kind Kind, ns int64, body []byte, r *Record) error {
 			l.live.Alloc(b)
 			peak.Asked = max(peak.Asked, l.live.Peak.Asked)
 			l.live.Peak = peak
-			r.Block, r.Known = b, true
+			r.Block = b
 		}
 	case KindClear:
+		moves = l.leaving(moves)
 		l.live.Clear()
 	case KindClosed:
+		moves = l.leaving(moves)
 		delete(s.lists, r.ID)
 	}
+	s.moves, r.Moves = moves, moves
 	if c.bad {
 		return s.damaged(kind)
 	}
 	return nil
 }
 
-func (s *State) end(p *process) {
-	p.ended = true
-	for id, l := range s.lists {
-		if l.def.Process == p.def.ID {
+// End ends a process, and returns the blocks that go with it.
+func (s *State) End(process uint32) (moves []Move) {
+	if p := s.processes[process]; p != nil {
+		p.ended = true
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.lists)) {
+		if l := s.lists[id]; l.def.Process == process {
+			moves = l.leaving(moves)
 			delete(s.lists, id)
 		}
 	}
+	return moves
 }
 
 // held fills a list with the blocks that it has at the start of a key block.
