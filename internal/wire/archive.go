@@ -31,15 +31,7 @@ type archive interface {
 	scope()
 	endScope()
 
-	float(*float64)
-	int(*int)
-	uint64(*uint64)
-	uint32(*uint32)
-	string(*string)
-	bool(*bool)
-	decimal(*uint64) // a number too big for JavaScript: as a string
-	hex(*uint16)     // a PCI id: "0x1e52"
-	time(*time.Time)
+	value(v any) // a pointer to a number, a string, a bool, a time, a decimal, a hex or a Bound
 	reads() bool // it fills the model in
 }
 
@@ -52,32 +44,18 @@ type status struct {
 
 func statusOf[T any](r *model.Reading[T]) status { return status{&r.Status, &r.Nominal, &r.Why} }
 
-// value is what a field can hold.
-type value interface {
-	float64 | int | uint64 | uint32 | string | bool
-}
+type (
+	decimal uint64 // a number too big for JavaScript: as a string
+	hex     uint16 // a PCI id: "0x1e52"
+)
 
-func visit[T value](a archive, v *T) {
-	switch v := any(v).(type) {
-	case *float64:
-		a.float(v)
-	case *int:
-		a.int(v)
-	case *uint64:
-		a.uint64(v)
-	case *uint32:
-		a.uint32(v)
-	case *string:
-		a.string(v)
-	case *bool:
-		a.bool(v)
-	}
-}
+// value visits an item of a list.
+func value[T any](a archive, v *T) { a.value(v) }
 
 // field is a member that always has a value.
-func field[T value](a archive, key string, v *T) {
+func field[T any](a archive, key string, v *T) {
 	if a.key(key) {
-		visit(a, v)
+		a.value(v)
 	}
 }
 
@@ -91,24 +69,24 @@ func object[T any](a archive, key string, v *T, each func(archive, *T)) {
 }
 
 // optional is a field whose zero value means that there is nothing: null.
-func optional[T value](a archive, key string, v *T) {
+func optional[T comparable](a archive, key string, v *T) {
 	var zero T
 	if !a.null(key, *v == zero) {
-		visit(a, v)
+		a.value(v)
 	}
 }
 
 // instant is a time; the zero time is null.
 func instant(a archive, key string, t *time.Time) {
 	if !a.null(key, t.IsZero()) {
-		a.time(t)
+		a.value(t)
 	}
 }
 
 // reading is a member that may be missing.
-func reading[T value](a archive, key string, r *model.Reading[T]) {
+func reading[T any](a archive, key string, r *model.Reading[T]) {
 	if a.reading(key, statusOf(r), false) {
-		visit(a, &r.V)
+		a.value(&r.V)
 	}
 }
 
@@ -116,7 +94,7 @@ func reading[T value](a archive, key string, r *model.Reading[T]) {
 // absent and there is nothing more to say about it.
 func size(a archive, key string, r *model.Reading[uint64]) {
 	if a.reading(key, statusOf(r), true) {
-		a.uint64(&r.V)
+		a.value(&r.V)
 	}
 }
 
@@ -128,10 +106,10 @@ func rareSize(a archive, key string, r *model.Reading[uint64]) {
 }
 
 // rareReading is rareSize for another reading.
-func rareReading[T value](a archive, key string, r *model.Reading[T]) {
+func rareReading[T comparable](a archive, key string, r *model.Reading[T]) {
 	if a.reads() || *r != (model.Reading[T]{}) {
 		if a.reading(key, statusOf(r), true) {
-			visit(a, &r.V)
+			a.value(&r.V)
 		}
 	}
 }
@@ -144,17 +122,17 @@ func rareFigure(a archive, key, boundKey string, b *model.Bytes) {
 }
 
 // rare is a field that is there only where it is not the zero value.
-func rare[T value](a archive, key string, v *T) {
+func rare[T comparable](a archive, key string, v *T) {
 	var zero T
 	if a.maybe(key, *v != zero) {
-		visit(a, v)
+		a.value(v)
 	}
 }
 
 // rareNumbers is a list of numbers that is there only where it is not empty.
 func rareNumbers(a archive, key string, list *[]int) {
 	if a.maybe(key, len(*list) > 0) {
-		elements(a, list, archive.int)
+		elements(a, list, value[int])
 	}
 }
 
@@ -185,6 +163,6 @@ func items[T any](a archive, key string, list *[]T, each func(archive, *T)) {
 // strings is a list of strings.
 func strings(a archive, key string, list *[]string) {
 	if a.key(key) {
-		elements(a, list, archive.string)
+		elements(a, list, value[string])
 	}
 }

@@ -28,12 +28,7 @@ func condition(a archive, s *model.Snapshot, c *model.Condition) {
 	field(a, "kind", (*string)(&c.Kind))
 	level := c.Level.String()
 	field(a, "level", &level)
-	switch none := a.null("device", c.Device == model.NoDevice); {
-	case !none:
-		a.int(&c.Device)
-	case a.reads():
-		c.Device = model.NoDevice
-	}
+	kernelIndex(a, "device", &c.Device)
 	busID(a, s, c)
 	optional(a, "pid", &c.Process.PID)
 	optional(a, "start_ticks", &c.Process.StartTicks)
@@ -76,7 +71,7 @@ func sentences(a archive, s *model.Snapshot, c *model.Condition) {
 	field(a, "facts_text", &facts)
 	field(a, "remedy_text", &remedy)
 	if a.key("affected_pids") {
-		elements(a, &affected, archive.int)
+		elements(a, &affected, value[int])
 	}
 }
 

@@ -162,7 +162,7 @@ func (d *decoder) figure(key, boundKey string, b *model.Bytes) {
 		*b = model.NoBytes(d.scratch.Status)
 		return
 	}
-	d.uint64(&d.scratch.V)
+	d.value(&d.scratch.V)
 	bound := model.Unsure
 	if !d.null(boundKey, false) {
 		n := &d.tree.nodes[d.cur]
@@ -282,24 +282,50 @@ func (d *decoder) text(i int32) string {
 	return d.strings.of(d.tree.text[n.start:n.end])
 }
 
-func (d *decoder) float(v *float64) {
-	if s, ok := d.token('0', "number"); ok {
-		f, err := strconv.ParseFloat(s, 64)
-		if err != nil {
-			d.fail(err)
+func (d *decoder) value(v any) {
+	switch v := v.(type) {
+	case *float64:
+		*v = number(d, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
+	case *int:
+		*v = number(d, strconv.Atoi)
+	case *uint64:
+		*v = d.unsigned('0', 10, 64)
+	case *uint32:
+		*v = uint32(d.unsigned('0', 10, 32))
+	case *bool:
+		s, _ := d.token('t', "bool")
+		*v = s == "true"
+	case *string:
+		if _, ok := d.token('"', "string"); ok {
+			*v = d.text(d.cur)
 		}
-		*v = f
+	case *model.Bound:
+		s, _ := d.token('"', "string")
+		*v = model.ParseBound(s)
+	case *decimal:
+		*v = decimal(d.unsigned('"', 10, 64))
+	case *hex:
+		*v = hex(d.unsigned('"', 16, 16))
+	case *time.Time:
+		if s, ok := d.token('"', "time"); ok {
+			t, err := time.Parse(time.RFC3339, s)
+			if err != nil {
+				d.fail(err)
+			}
+			*v = t.UTC()
+		}
 	}
 }
 
-func (d *decoder) int(v *int) {
+// number reads a number; 0 where there is none.
+func number[T any](d *decoder, parse func(string) (T, error)) (v T) {
 	if s, ok := d.token('0', "number"); ok {
-		i, err := strconv.Atoi(s)
-		if err != nil {
+		var err error
+		if v, err = parse(s); err != nil {
 			d.fail(err)
 		}
-		*v = i
 	}
+	return v
 }
 
 func (d *decoder) unsigned(kind byte, base, bits int) uint64 {
@@ -315,31 +341,4 @@ func (d *decoder) unsigned(kind byte, base, bits int) uint64 {
 		d.fail(err)
 	}
 	return u
-}
-
-func (d *decoder) uint64(v *uint64)  { *v = d.unsigned('0', 10, 64) }
-func (d *decoder) uint32(v *uint32)  { *v = uint32(d.unsigned('0', 10, 32)) }
-func (d *decoder) decimal(v *uint64) { *v = d.unsigned('"', 10, 64) }
-func (d *decoder) hex(v *uint16)     { *v = uint16(d.unsigned('"', 16, 16)) }
-
-func (d *decoder) string(v *string) {
-	if _, ok := d.token('"', "string"); ok {
-		*v = d.text(d.cur)
-	}
-}
-
-func (d *decoder) bool(v *bool) {
-	if s, ok := d.token('t', "bool"); ok {
-		*v = s == "true"
-	}
-}
-
-func (d *decoder) time(v *time.Time) {
-	if s, ok := d.token('"', "time"); ok {
-		t, err := time.Parse(time.RFC3339, s)
-		if err != nil {
-			d.fail(err)
-		}
-		*v = t.UTC()
-	}
 }

@@ -20,10 +20,10 @@ func doubt(a archive, d *model.Doubt) {
 	rareNumbers(a, "pids", &d.PIDs)
 	rare(a, "slot_pid", &d.SlotPID)
 	if a.maybe("uid", d.UID != 0 || hasUID(d.Kind)) {
-		a.int(&d.UID)
+		a.value(&d.UID)
 	}
 	if a.maybe("chip_id", d.Chip != 0) {
-		a.decimal(&d.Chip)
+		a.value((*decimal)(&d.Chip))
 	}
 	rareNumbers(a, "devices", &d.Devices)
 	rare(a, "region", &d.Region)

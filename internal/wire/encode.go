@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"strconv"
 	"time"
@@ -211,34 +212,32 @@ func (e *encoder) collected(open byte, body []byte, end byte) {
 	e.buf = append(e.buf, end)
 }
 
-func (e *encoder) float(v *float64) { e.buf = appendFloat(e.buf, *v) }
-func (e *encoder) int(v *int)       { e.buf = strconv.AppendInt(e.buf, int64(*v), 10) }
-func (e *encoder) uint64(v *uint64) { e.buf = strconv.AppendUint(e.buf, *v, 10) }
-func (e *encoder) uint32(v *uint32) { e.buf = strconv.AppendUint(e.buf, uint64(*v), 10) }
-func (e *encoder) bool(v *bool)     { e.buf = strconv.AppendBool(e.buf, *v) }
-func (e *encoder) string(v *string) { e.buf = appendString(e.buf, *v) }
-
-func (e *encoder) decimal(v *uint64) {
-	e.buf = append(e.buf, '"')
-	e.buf = strconv.AppendUint(e.buf, *v, 10)
-	e.buf = append(e.buf, '"')
-}
-
-func (e *encoder) hex(v *uint16) {
-	e.buf = append(e.buf, `"0x`...)
-	for shift := 12; shift >= 0; shift -= 4 {
-		e.buf = append(e.buf, hexDigits[*v>>shift&0xf])
+func (e *encoder) value(v any) {
+	switch v := v.(type) {
+	case *float64:
+		e.buf = appendFloat(e.buf, *v)
+	case *int:
+		e.buf = strconv.AppendInt(e.buf, int64(*v), 10)
+	case *uint64:
+		e.buf = strconv.AppendUint(e.buf, *v, 10)
+	case *uint32:
+		e.buf = strconv.AppendUint(e.buf, uint64(*v), 10)
+	case *bool:
+		e.buf = strconv.AppendBool(e.buf, *v)
+	case *string:
+		e.buf = appendString(e.buf, *v)
+	case *model.Bound:
+		e.buf = appendString(e.buf, v.String())
+	case *decimal:
+		e.buf = append(strconv.AppendUint(append(e.buf, '"'), uint64(*v), 10), '"')
+	case *hex:
+		e.buf = fmt.Appendf(e.buf, `"0x%04x"`, uint16(*v))
+	case *time.Time:
+		e.buf = append(v.UTC().AppendFormat(append(e.buf, '"'), timeLayout), '"')
 	}
-	e.buf = append(e.buf, '"')
 }
 
 const timeLayout = "2006-01-02T15:04:05.000Z"
-
-func (e *encoder) time(v *time.Time) {
-	e.buf = append(e.buf, '"')
-	e.buf = v.UTC().AppendFormat(e.buf, timeLayout)
-	e.buf = append(e.buf, '"')
-}
 
 // appendFloat writes the shortest decimal that reads back as v. JSON has no
 // word for what is no number; the model never holds one as known.

@@ -114,19 +114,10 @@ func lock(a archive, l *model.ChipLock) {
 }
 
 func pciID(a archive, p *model.PCIID) {
-	for _, f := range []struct {
-		key string
-		id  *uint16
-	}{
-		{"vendor_id", &p.Vendor},
-		{"device_id", &p.Device},
-		{"subsystem_vendor_id", &p.SubVendor},
-		{"subsystem_device_id", &p.SubDevice},
-	} {
-		if a.key(f.key) {
-			a.hex(f.id)
-		}
-	}
+	field(a, "vendor_id", (*hex)(&p.Vendor))
+	field(a, "device_id", (*hex)(&p.Device))
+	field(a, "subsystem_vendor_id", (*hex)(&p.SubVendor))
+	field(a, "subsystem_device_id", (*hex)(&p.SubDevice))
 	revision := int(p.Revision)
 	field(a, "revision", &revision)
 	if a.reads() {
@@ -192,7 +183,7 @@ func firmware(a archive, f *model.Firmware) {
 func chip(a archive, c *model.Chip) {
 	a.scope()
 	if a.reading("id", statusOf(&c.ID), false) {
-		a.decimal(&c.ID.V)
+		a.value((*decimal)(&c.ID.V))
 	}
 	optional(a, "name", &c.Name)
 	field(a, "remote", &c.Remote)
@@ -236,10 +227,10 @@ func tracking(a archive, t *model.Tracking) {
 }
 
 // kernelIndex is the device something is about; null where it is none of this host.
-func kernelIndex(a archive, v *int) {
-	switch none := a.null("index", *v == model.NoDevice); {
+func kernelIndex(a archive, key string, v *int) {
+	switch none := a.null(key, *v == model.NoDevice); {
 	case !none:
-		a.int(v)
+		a.value(v)
 	case a.reads():
 		*v = model.NoDevice
 	}
@@ -310,7 +301,7 @@ func container(a archive, c *model.Container) {
 
 func use(a archive, u *model.DeviceUse) {
 	a.scope()
-	kernelIndex(a, &u.Device)
+	kernelIndex(a, "index", &u.Device)
 	reading(a, "open_fds", &u.OpenFDs)
 	field(a, "inherited", &u.Inherited)
 	tracking(a, &u.Tracking)
@@ -320,9 +311,7 @@ func use(a archive, u *model.DeviceUse) {
 	doubts(a, &u.Doubts)
 	items(a, "chips", &u.Chips, func(a archive, c *model.ChipUse) {
 		a.scope()
-		if a.key("id") {
-			a.decimal(&c.ChipID)
-		}
+		field(a, "id", (*decimal)(&c.ChipID))
 		pools(a, &c.Memory)
 		a.endScope()
 	})
@@ -355,18 +344,16 @@ func worst(a archive, b *model.PoolBytes) {
 		}
 	}
 	_, bound, known := sum.Bytes().Best()
-	if word := bound.String(); !a.null("bound", !known) {
-		a.string(&word)
+	if !a.null("bound", !known) {
+		a.value(&bound)
 	}
 }
 
 func staleSlot(a archive, g *model.StaleSlot) {
 	a.scope()
 	field(a, "region", &g.Region)
-	if a.key("chip_id") {
-		a.decimal(&g.ChipID)
-	}
-	kernelIndex(a, &g.Device)
+	field(a, "chip_id", (*decimal)(&g.ChipID))
+	kernelIndex(a, "index", &g.Device)
 	field(a, "pid", &g.PID)
 	field(a, "name", &g.Name)
 	pools(a, &g.Bytes)

@@ -114,15 +114,26 @@ func (d *describer) endScope() {
 	d.is("array").Items = &schema{Type: "string"}
 }
 
-func (d *describer) float(*float64)  { d.is("number") }
-func (d *describer) int(*int)        { d.is("integer") }
-func (d *describer) uint64(*uint64)  { d.is("integer") }
-func (d *describer) uint32(*uint32)  { d.is("integer") }
-func (d *describer) string(*string)  { d.is("string") }
-func (d *describer) bool(*bool)      { d.is("boolean") }
-func (d *describer) decimal(*uint64) { d.is("string").Pattern = "^[0-9]+$" }
-func (d *describer) hex(*uint16)     { d.is("string").Pattern = "^0x[0-9a-f]{4}$" }
-func (d *describer) time(*time.Time) { d.is("string").Format = "date-time" }
+func (d *describer) value(v any) {
+	switch v.(type) {
+	case *float64:
+		d.is("number")
+	case *int, *uint64, *uint32:
+		d.is("integer")
+	case *bool:
+		d.is("boolean")
+	case *string, *model.Bound:
+		d.is("string")
+	case *decimal:
+		d.is("string").Pattern = "^[0-9]+$"
+	case *hex:
+		d.is("string").Pattern = "^0x[0-9a-f]{4}$"
+	case *time.Time:
+		d.is("string").Format = "date-time"
+	default:
+		panic(fmt.Sprintf("a value of type %T", v))
+	}
+}
 
 func describe() []byte {
 	var d describer

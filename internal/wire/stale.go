@@ -52,10 +52,8 @@ func stale(a archive, s *Stale) {
 
 func leftover(a archive, l *model.Leftover, now time.Time) {
 	field(a, "region", &l.Region)
-	if a.key("chip_id") {
-		a.decimal(&l.ChipID)
-	}
-	kernelIndex(a, &l.Device)
+	field(a, "chip_id", (*decimal)(&l.ChipID))
+	kernelIndex(a, "index", &l.Device)
 	field(a, "owner_uid", &l.Owner)
 	field(a, "denied", &l.Denied)
 	removable := !l.Denied && l.Blocked == nil && len(l.StaleSlots) > 0
@@ -98,7 +96,7 @@ func remains(a archive, g *model.StaleSlot, now time.Time) {
 	pools(a, &g.Bytes)
 	instant(a, "updated", &g.Updated)
 	if age := now.Sub(g.Updated).Seconds(); !a.null("age_s", g.Updated.IsZero() || age < 0) {
-		a.float(&age)
+		a.value(&age)
 	}
 	a.endScope()
 }

@@ -29,14 +29,14 @@ func firmwareTelemetry(a archive, t *model.Telemetry) {
 	reading(a, "memory_speed_mbps", &t.MemorySpeed)
 	reading(a, "memory_power_w", &t.MemoryPower)
 	reading(a, "memory_corrected_errors", &t.Corrected)
-	boundWord(a, "memory_corrected_bound", &t.CorrectedBound)
+	field(a, "memory_corrected_bound", &t.CorrectedBound)
 	reading(a, "memory_corrected_errors_per_h", &t.CorrectedRate)
 	reading(a, "memory_uncorrected_modules", &t.Uncorrected)
 	reading(a, "memory_firmware", &t.MemoryFW)
 	items(a, "memory_modules", &t.Modules, memoryModule)
 	reading(a, "fan_duty_percent", &t.FanDuty)
 	if a.key("fans_rpm") {
-		elements(a, &t.Fans, archive.float)
+		elements(a, &t.Fans, value[float64])
 	}
 	object(a, "clock", &t.Clock, clockControl)
 	reading(a, "throttle_starts", &t.ThrottleStarts)
@@ -53,31 +53,16 @@ func firmwareTelemetry(a archive, t *model.Telemetry) {
 func wordReading[T ~string](a archive, key string, r *model.Reading[T]) {
 	if a.reading(key, statusOf(r), false) {
 		word := string(r.V)
-		a.string(&word)
+		a.value(&word)
 		if a.reads() {
 			r.V = T(word)
 		}
 	}
 }
 
-func boundWord(a archive, key string, b *model.Bound) {
-	word := b.String()
-	field(a, key, &word)
-	if a.reads() {
-		*b = model.ParseBound(word)
-	}
-}
-
 // rareBound is the bound of a number that is exact as a rule: no member then.
 func rareBound(a archive, key string, b *model.Bound) {
-	word := ""
-	if *b != model.Exact {
-		word = b.String()
-	}
-	rare(a, key, &word)
-	if a.reads() && word != "" {
-		*b = model.ParseBound(word)
-	}
+	rare(a, key, b)
 }
 
 func memoryModule(a archive, m *model.MemoryModule) {
@@ -89,7 +74,7 @@ func memoryModule(a archive, m *model.MemoryModule) {
 	reading(a, "failed", &m.Failed)
 	reading(a, "corrected_reads", &m.CorrectedReads)
 	reading(a, "corrected_writes", &m.CorrectedWrites)
-	boundWord(a, "corrected_bound", &m.CorrectedBound)
+	field(a, "corrected_bound", &m.CorrectedBound)
 	reading(a, "uncorrected_reads", &m.UncorrectedReads)
 	reading(a, "uncorrected_writes", &m.UncorrectedWrite)
 	a.endScope()
@@ -143,12 +128,8 @@ func ethernetPort(a archive, p *model.EthernetPort) {
 
 // remotePort is the other end of a link to another host.
 func remotePort(a archive, r *model.RemotePort) {
-	if a.key("own_chip_id") {
-		a.decimal(&r.Own)
-	}
-	if a.key("chip_id") {
-		a.decimal(&r.Chip)
-	}
+	field(a, "own_chip_id", (*decimal)(&r.Own))
+	field(a, "chip_id", (*decimal)(&r.Chip))
 	field(a, "channel", &r.Channel)
 }
 
@@ -215,9 +196,7 @@ func account(a archive, to **model.Account) {
 	items(a, "peaks", &x.Peaks, func(a archive, p *model.Peak) {
 		a.scope()
 		field(a, "device", &p.Device)
-		if a.key("chip_id") {
-			a.decimal(&p.ChipID)
-		}
+		field(a, "chip_id", (*decimal)(&p.ChipID))
 		field(a, "pool", &p.Pool)
 		a.figure("peak_bytes", "peak_bound", &p.Bytes)
 		instant(a, "at", &p.At)

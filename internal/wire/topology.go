@@ -51,7 +51,7 @@ func AppendTopology(dst []byte, t *Topology, indent bool) []byte {
 		field(a, "to", &p.to)
 		field(a, "pcie", &p.distance)
 		if !a.null("ethernet_links", t.Described == "") {
-			a.int(&p.links)
+			a.value(&p.links)
 		}
 	})
 	links := slices.DeleteFunc(slices.Clone(t.Links), func(l mesh.Link) bool { return l.Outside })
@@ -89,9 +89,9 @@ func linkFigures(a archive, c *mesh.Channel) {
 	orNull(a, "to_from_bytes_per_s", &c.BToA)
 }
 
-func orNull[T value](a archive, key string, r *model.Reading[T]) {
+func orNull[T any](a archive, key string, r *model.Reading[T]) {
 	if !a.null(key, !r.Known()) {
-		visit(a, &r.V)
+		a.value(&r.V)
 	}
 }
 

@@ -18,7 +18,7 @@ func work(a archive, w *model.Work) {
 
 func workFigures(a archive, w *model.Work) {
 	reading(a, "busy_ratio", &w.Busy)
-	boundWord(a, "busy_bound", &w.Bound)
+	field(a, "busy_bound", &w.Bound)
 	optional(a, "cause", (*string)(&w.Cause))
 	text := ""
 	if !a.reads() {
@@ -28,12 +28,12 @@ func workFigures(a archive, w *model.Work) {
 	field(a, "window_s", &w.Window)
 	programs, late := w.ShareBound(), w.LateBound() // they follow from what was read
 	reading(a, "programs_per_s", &w.Programs)
-	boundWord(a, "programs_bound", &programs)
+	field(a, "programs_bound", &programs)
 	reading(a, "late_ratio", &w.Late)
-	boundWord(a, "late_bound", &late)
+	field(a, "late_bound", &late)
 	reading(a, "busy_ns_total", &w.BusyTime)
 	reading(a, "programs_total", &w.ProgramSum)
-	boundWord(a, "totals_bound", &w.TotalBound)
+	field(a, "totals_bound", &w.TotalBound)
 }
 
 // processWork is what a process had its chips do.
@@ -68,11 +68,9 @@ func hostWork(a archive, h *model.HostWork) {
 
 func chipWork(a archive, c *model.ChipWork) {
 	a.scope()
-	kernelIndex(a, &c.Device)
+	kernelIndex(a, "index", &c.Device)
 	optional(a, "chip", &c.Chip)
-	if a.key("chip_id") {
-		a.decimal(&c.ChipID)
-	}
+	field(a, "chip_id", (*decimal)(&c.ChipID))
 	field(a, "source", (*string)(&c.Source))
 	workFigures(a, &c.Work)
 	field(a, "longest_s", &c.Longest)

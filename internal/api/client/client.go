@@ -106,14 +106,8 @@ func (c *Client) Buffers(ctx context.Context, pid int, startTicks uint64, limit 
 	if startTicks != 0 {
 		target += fmt.Sprintf("&start=%d", startTicks)
 	}
-	body, err := c.get(ctx, target)
-	if err != nil {
-		return list, err
-	}
-	if err := json.Unmarshal(body, &list); err != nil {
-		return list, fmt.Errorf("reading the buffers of process %d: %w", pid, err)
-	}
-	return list, nil
+	err = c.read(ctx, target, fmt.Sprintf("the buffers of process %d", pid), &list)
+	return list, err
 }
 
 // Stale asks for what dead processes left in accounting regions.
@@ -128,21 +122,32 @@ func (c *Client) Stale(ctx context.Context) (*wire.Stale, error) {
 // Blocks asks for the allocators of a process, with every block. Of one that is
 // not watched nothing is known: ErrNotFound.
 func (c *Client) Blocks(ctx context.Context, pid int) (*blocks.Process, []callsite.Site, error) {
-	body, err := c.get(ctx, fmt.Sprintf("/v1/processes/%d/blocks", pid))
-	if err != nil {
-		return nil, nil, err
-	}
 	var answer struct {
 		Process *blocks.Process
 		Sites   []callsite.Site
 	}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return nil, nil, fmt.Errorf("reading the blocks of process %d: %w", pid, err)
+	err := c.read(ctx, fmt.Sprintf("/v1/processes/%d/blocks", pid), fmt.Sprintf("the blocks of process %d", pid), &answer)
+	if err == nil && answer.Process == nil {
+		err = fmt.Errorf("the ttmond at %s sent no blocks of process %d", c.path, pid)
 	}
-	if answer.Process == nil {
-		return nil, nil, fmt.Errorf("the ttmond at %s sent no blocks of process %d", c.path, pid)
+	return answer.Process, answer.Sites, err
+}
+
+// read asks for something and reads the JSON of it.
+func (c *Client) read(ctx context.Context, target, what string, to any) error {
+	body, err := c.get(ctx, target)
+	if err != nil {
+		return err
 	}
-	return answer.Process, answer.Sites, nil
+	return c.parse(body, what, to)
+}
+
+// parse reads the JSON of an answer.
+func (c *Client) parse(body []byte, what string, to any) error {
+	if err := json.Unmarshal(body, to); err != nil {
+		return fmt.Errorf("reading %s from %s: %w", what, c.path, err)
+	}
+	return nil
 }
 
 // get sends a request and returns the body of its answer.

@@ -2,8 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/url"
 	"strconv"
 
@@ -12,15 +10,9 @@ import (
 
 // Failures asks for the failed allocations that are kept, newest first.
 func (c *Client) Failures(ctx context.Context) ([]failure.Summary, error) {
-	body, err := c.get(ctx, "/v1/failures")
-	if err != nil {
-		return nil, err
-	}
 	var answer failure.List
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return nil, fmt.Errorf("reading the failed allocations of the ttmond at %s: %w", c.path, err)
-	}
-	return answer.Failures, nil
+	err := c.read(ctx, "/v1/failures", "failed allocations", &answer)
+	return answer.Failures, err
 }
 
 // Failure asks for one of them by its ID; with "last" for the newest, of a process

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -18,10 +17,8 @@ func (c *Client) Health(ctx context.Context) (h apitype.Health, body []byte, err
 	case status != 200 && status != 503:
 		return h, nil, fmt.Errorf("the ttmond at %s answers %d: %s", c.path, status, reason(body))
 	}
-	if err := json.Unmarshal(body, &h); err != nil {
-		return h, nil, fmt.Errorf("reading the health of the ttmond at %s: %w", c.path, err)
-	}
-	return h, body, nil
+	err = c.parse(body, "health", &h)
+	return h, body, err
 }
 
 // ErrForbidden is the error of a call that is for others.
@@ -40,8 +37,6 @@ func (c *Client) Reload(ctx context.Context) (changes []string, err error) {
 		return nil, fmt.Errorf("the ttmond at %s: %s", c.path, reason(body))
 	}
 	var answer struct{ Changes []string }
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return nil, fmt.Errorf("reading the answer of the ttmond at %s: %w", c.path, err)
-	}
-	return answer.Changes, nil
+	err = c.parse(body, "what has changed", &answer)
+	return answer.Changes, err
 }

@@ -44,28 +44,15 @@ func (c *Client) Events(ctx context.Context, q eventlog.Query) ([]model.Event, e
 	for _, k := range q.Kinds {
 		v.Add("kind", string(k))
 	}
-	body, err := c.get(ctx, "/v1/events?"+v.Encode())
-	if err != nil {
-		return nil, err
-	}
 	var answer struct{ Events []model.Event }
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return nil, fmt.Errorf("reading the events of the ttmond at %s: %w", c.path, err)
-	}
-	return answer.Events, nil
+	err := c.read(ctx, "/v1/events?"+v.Encode(), "events", &answer)
+	return answer.Events, err
 }
 
 // Runs asks for the programs that used devices.
 func (c *Client) Runs(ctx context.Context, q runs.Query) (*runs.Answer, error) {
-	body, err := c.get(ctx, "/v1/runs?"+q.Values().Encode())
-	if err != nil {
-		return nil, err
-	}
 	answer := new(runs.Answer)
-	if err := json.Unmarshal(body, answer); err != nil {
-		return nil, fmt.Errorf("reading the runs of the ttmon-server at %s: %w", c.path, err)
-	}
-	return answer, nil
+	return answer, c.read(ctx, "/v1/runs?"+q.Values().Encode(), "runs", answer)
 }
 
 // Past asks for the snapshot that held at a time.
@@ -85,25 +72,15 @@ func (c *Client) Past(ctx context.Context, at time.Time) (*model.Snapshot, error
 // Apart asks how far apart the samples of a history are, as they are taken now; 0: the
 // server does not know.
 func (c *Client) Apart(ctx context.Context) (time.Duration, error) {
-	body, err := c.get(ctx, "/v1/past/span")
-	if err != nil {
-		return 0, err
-	}
 	var answer struct {
 		Apart float64 `json:"interval_s"`
 	}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return 0, fmt.Errorf("reading how far apart samples are: %w", err)
-	}
-	return time.Duration(answer.Apart * float64(time.Second)), nil
+	err := c.read(ctx, "/v1/past/span", "how far apart samples are", &answer)
+	return time.Duration(answer.Apart * float64(time.Second)), err
 }
 
 // Alerts asks which alerts fire.
 func (c *Client) Alerts(ctx context.Context) ([]model.Alert, error) {
-	body, err := c.get(ctx, "/v1/alerts")
-	if err != nil {
-		return nil, err
-	}
 	var answer struct {
 		Alerts []struct {
 			Labels, Annotations map[string]string
@@ -112,8 +89,8 @@ func (c *Client) Alerts(ctx context.Context) ([]model.Alert, error) {
 			Silenced            bool
 		}
 	}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return nil, fmt.Errorf("reading the alerts of the ttmon-server at %s: %w", c.path, err)
+	if err := c.read(ctx, "/v1/alerts", "alerts", &answer); err != nil {
+		return nil, err
 	}
 	var list []model.Alert
 	for _, a := range answer.Alerts {
@@ -222,15 +199,8 @@ func (c *Client) Range(ctx context.Context, expr string, start, end time.Time, s
 // Changed asks which series of the host changed in a stretch of time.
 func (c *Client) Changed(ctx context.Context, from, to time.Time) (*changed.Answer, error) {
 	v := url.Values{"start": {from.UTC().Format(time.RFC3339Nano)}, "end": {to.UTC().Format(time.RFC3339Nano)}}
-	body, err := c.get(ctx, "/v1/changed?"+v.Encode())
-	if err != nil {
-		return nil, err
-	}
-	var a changed.Answer
-	if err := json.Unmarshal(body, &a); err != nil {
-		return nil, fmt.Errorf("reading what changed: %w", err)
-	}
-	return &a, nil
+	a := new(changed.Answer)
+	return a, c.read(ctx, "/v1/changed?"+v.Encode(), "what changed", a)
 }
 
 // parseSeries reads an answer of Prometheus.

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 )
 
@@ -23,21 +22,13 @@ func (c *Client) Ticket(ctx context.Context) (t Ticket, err error) {
 	case status != 200:
 		return t, fmt.Errorf("the ttmond at %s: %s", c.path, reason(body))
 	}
-	if err := json.Unmarshal(body, &t); err != nil {
-		return t, fmt.Errorf("reading the answer of the ttmond at %s: %w", c.path, err)
-	}
-	return t, nil
+	err = c.parse(body, "a ticket", &t)
+	return t, err
 }
 
 // Page asks for the address of the page; empty: it is not served here.
 func (c *Client) Page(ctx context.Context) (string, error) {
-	body, err := c.get(ctx, "/v1/version")
-	if err != nil {
-		return "", err
-	}
 	var answer struct{ Page string }
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return "", fmt.Errorf("reading the answer of the server at %s: %w", c.path, err)
-	}
-	return answer.Page, nil
+	err := c.read(ctx, "/v1/version", "the address of the page", &answer)
+	return answer.Page, err
 }
