@@ -32,7 +32,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	snap := sample.Four()
 	snap.Time = time.Now()
 	changes := func(_ context.Context, _ int, _ uint64, from, to time.Time, n int) ([]held.Point, time.Time, time.Duration) {
-		return []held.Point{{Time: to, Devices: held.Of(&snap.Processes[0])}}, from, 0
+		return []held.Point{{Time: to, Devices: held.By(snap.Processes, snap.Processes[0].PID, 0)}}, from, 0
 	}
 	log, err := eventlog.Open(t.TempDir())
 	if err != nil {

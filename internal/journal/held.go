@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/history/held"
-	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/wire"
 )
@@ -60,7 +59,7 @@ func HeldIn(ctx context.Context, r *recording.Reader, line *held.Line, pid int, 
 		if err != nil {
 			return err
 		}
-		line.See(at, heldNow(processes, pid, ticks))
+		line.See(at, held.By(processes, pid, ticks))
 		return nil
 	}
 	if at, ok := c.SnapshotTime(); ok {
@@ -83,14 +82,4 @@ func HeldIn(ctx context.Context, r *recording.Reader, line *held.Line, pid int, 
 		}
 	}
 	return ctx.Err()
-}
-
-// heldNow is what a process holds in a snapshot; nil where it does not run.
-func heldNow(processes []model.Process, pid int, ticks uint64) map[int]held.Pools {
-	for i := range processes {
-		if p := &processes[i]; p.PID == pid && (ticks == 0 || p.StartTicks == ticks) {
-			return held.Of(p)
-		}
-	}
-	return nil
 }

@@ -74,7 +74,7 @@ func (s calls) processPast(w http.ResponseWriter, r *http.Request) {
 func (s calls) pastOf(r *http.Request, pid int, ticks uint64, start, end time.Time, points int) pastAnswer {
 	out := pastAnswer{Schema: "ttmon.process-history/1", PID: pid, Points: []moment{}}
 	until := end
-	var changes []held.Point
+	var list, changes []held.Point
 	if s.Memory.Held != nil {
 		var since time.Time
 		var step time.Duration
@@ -89,9 +89,9 @@ func (s calls) pastOf(r *http.Request, pid int, ticks uint64, start, end time.Ti
 	}
 	if until.After(start) {
 		share := float64(until.Sub(start)) / float64(end.Sub(start))
-		out.Points = s.moments(r, pid, ticks, start, until, min(int(share*float64(points)), maxMoments))
+		list = s.moments(r, pid, ticks, start, until, min(int(share*float64(points)), maxMoments))
 	}
-	for _, p := range changes {
+	for _, p := range append(list, changes...) {
 		out.Points = append(out.Points, momentOf(p))
 	}
 	return out
@@ -99,8 +99,7 @@ func (s calls) pastOf(r *http.Request, pid int, ticks uint64, start, end time.Ti
 
 // moments reads what a process had from the snapshots that are kept between two
 // times.
-func (s calls) moments(r *http.Request, pid int, ticks uint64, start, end time.Time, points int) []moment {
-	list := []moment{}
+func (s calls) moments(r *http.Request, pid int, ticks uint64, start, end time.Time, points int) (list []held.Point) {
 	var last time.Time
 	for i := range points {
 		at := start.Add(end.Sub(start) * time.Duration(i) / time.Duration(max(points-1, 1)))
@@ -110,8 +109,8 @@ func (s calls) moments(r *http.Request, pid int, ticks uint64, start, end time.T
 		}
 		last = when
 		if snap, err := wire.Decode(body); err == nil {
-			if p := findProcess(snap, pid, ticks); p != nil {
-				list = append(list, moment{snap.Time.UTC(), heldOf(p)})
+			if devices := held.By(snap.Processes, pid, ticks); devices != nil {
+				list = append(list, held.Point{Time: snap.Time, Devices: devices})
 			}
 		}
 	}
@@ -144,32 +143,4 @@ func parsePoints(r *http.Request, now time.Time) (start, end time.Time, points i
 		}
 	}
 	return start, end, points, nil
-}
-
-// findProcess finds a process; ticks 0 stands for any that had the pid.
-func findProcess(s *model.Snapshot, pid int, ticks uint64) *model.Process {
-	for i := range s.Processes {
-		if p := &s.Processes[i]; p.PID == pid && (ticks == 0 || p.StartTicks == ticks) {
-			return p
-		}
-	}
-	return nil
-}
-
-func heldOf(p *model.Process) []heldDevice {
-	out := []heldDevice{}
-	for i := range p.Devices {
-		u := &p.Devices[i]
-		if u.Device == model.NoDevice {
-			continue
-		}
-		d := heldDevice{u.Device, map[string]heldBytes{}}
-		for _, pool := range model.Pools() {
-			if n, bound, known := u.Memory[pool].Best(); known {
-				d.Pools[pool.String()] = heldBytes{n, bound.String()}
-			}
-		}
-		out = append(out, d)
-	}
-	return out
 }

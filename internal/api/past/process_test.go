@@ -30,7 +30,7 @@ func TestProcessPast(t *testing.T) {
 		line := held.NewLine(from, to)
 		for i := range 31 {
 			s := host(since.Add(time.Duration(i)*time.Second), uint64(1+i/29))
-			line.See(s.Time, held.Of(&s.Processes[0]))
+			line.See(s.Time, held.By(s.Processes, s.Processes[0].PID, 0))
 		}
 		list, step := line.Points(n)
 		return list, since, step

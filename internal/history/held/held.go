@@ -27,8 +27,19 @@ type Point struct {
 	Devices map[int]Pools
 }
 
-// Of is what a process holds in a snapshot.
-func Of(p *model.Process) map[int]Pools {
+// By is what the process with a pid holds; nil: it does not run. Ticks 0 stands for any
+// start time.
+func By(processes []model.Process, pid int, ticks uint64) map[int]Pools {
+	for i := range processes {
+		if p := &processes[i]; p.PID == pid && (ticks == 0 || p.StartTicks == ticks) {
+			return of(p)
+		}
+	}
+	return nil
+}
+
+// of is what a process holds in a snapshot.
+func of(p *model.Process) map[int]Pools {
 	out := map[int]Pools{}
 	for i := range p.Devices {
 		u := &p.Devices[i]

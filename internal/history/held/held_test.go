@@ -20,7 +20,7 @@ func see(l *Line, second, dram int) {
 		use.Memory[model.DRAM] = model.ExactBytes(uint64(dram))
 		p.Devices = []model.DeviceUse{use}
 	}
-	l.See(begin.Add(time.Duration(second)*time.Second), Of(&p))
+	l.See(begin.Add(time.Duration(second)*time.Second), of(&p))
 }
 
 // formatPoints writes points as second=bytes.
