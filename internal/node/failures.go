@@ -19,7 +19,7 @@ type failures struct {
 }
 
 func newFailures(d *ttmond) *failures {
-	store := keep.Open(filepath.Join(d.cfg.StateDir, "failures"), keep.Limits{}, d.log)
+	store := keep.Open(filepath.Join(d.cfg.StateDir, "failures"), keep.DefaultLimits, d.log)
 	o := gather.Options{Store: store, Ledgers: d.collector.collector.Ledgers, Latest: d.collector.feed.Latest, New: d.allocationFailed, LeftOut: d.failuresLeftOut}
 	if s := d.watcher.source; s != nil {
 		o.Probes, o.Failed = s.Failures, s.Failed()

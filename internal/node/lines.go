@@ -13,7 +13,7 @@ import (
 
 // newLines is what keeps the lines of code of processes that have exited.
 func newLines(d *ttmond) *atpeak.Store {
-	return atpeak.Open(filepath.Join(d.cfg.StateDir, "lines"), atpeak.Limits{}, d.log)
+	return atpeak.Open(filepath.Join(d.cfg.StateDir, "lines"), atpeak.DefaultLimits, d.log)
 }
 
 // exited keeps what the ledger of a process says of its lines.

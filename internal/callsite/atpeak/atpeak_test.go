@@ -101,7 +101,9 @@ func ledgerOf(tag string) *ledgerfile.Ledger {
 
 func TestStore(t *testing.T) {
 	dir := t.TempDir() + "/lines"
-	s := Open(dir, Limits{OfUser: 3, All: 5}, slog.New(slog.DiscardHandler))
+	limits := DefaultLimits
+	limits.OfUser, limits.All = 3, 5
+	s := Open(dir, limits, slog.New(slog.DiscardHandler))
 	began := time.Now().Add(-time.Hour)
 	for pid := 1; pid <= 10; pid++ {
 		s.Exited(model.ProcessID{PID: pid, StartTicks: 5}, 1000, ledgerOf(fmt.Sprint("a", pid)))
@@ -109,7 +111,7 @@ func TestStore(t *testing.T) {
 	s.Exited(model.ProcessID{PID: 77, StartTicks: 5}, 1001, ledgerOf("b"))
 	s.Exited(model.ProcessID{}, 1001, ledgerOf("no process"))
 	run(s)
-	for name, s := range map[string]*Store{"as it was": s, "after a restart": Open(dir, Limits{}, slog.New(slog.DiscardHandler))} {
+	for name, s := range map[string]*Store{"as it was": s, "after a restart": Open(dir, DefaultLimits, slog.New(slog.DiscardHandler))} {
 		t.Run(name, func(t *testing.T) {
 			kept := map[int]string{}
 			for _, pid := range []int{1, 7, 8, 9, 10, 77} {
@@ -137,13 +139,15 @@ func TestStore(t *testing.T) {
 // TestStoreBytes: names as long as they may be take no more than their share.
 func TestStoreBytes(t *testing.T) {
 	dir := t.TempDir()
-	s := Open(dir, Limits{OfUserBytes: 3 * maxEncoded}, slog.New(slog.DiscardHandler))
+	limits := DefaultLimits
+	limits.OfUserBytes = 3 * maxEncoded
+	s := Open(dir, limits, slog.New(slog.DiscardHandler))
 	lines := ProcessLines{Schema: Schema}
 	for i := range 4 * maxLines {
 		lines.Lines = append(lines.Lines, PeakLine{Line: Line{Pool: fmt.Sprint(i % 4), File: strings.Repeat("f", maxFile), Tag: fmt.Sprint(i) + strings.Repeat("t", maxName)}})
 	}
 	for pid := 1; pid < 20; pid++ {
-		s.add(exited{entry{exited: time.Now(), uid: 1, id: model.ProcessID{PID: pid}}, lines})
+		s.add(exited{newItem(time.Now().UnixMilli(), 1, model.ProcessID{PID: pid}), lines})
 	}
 	files, err := os.ReadDir(dir)
 	if err != nil || len(files) < 2 {

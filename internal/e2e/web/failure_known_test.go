@@ -51,7 +51,7 @@ func TestFailureThatIsKept(t *testing.T) {
 	hermetic.Long(t)
 	n := newNode(t, sim.Options{Boards: "p150a"})
 	n.stop()
-	keep.Open(filepath.Join(n.dir, "ttmond", "failures"), keep.Limits{}, slog.New(slog.DiscardHandler)).Add(knownFailure())
+	keep.Open(filepath.Join(n.dir, "ttmond", "failures"), keep.DefaultLimits, slog.New(slog.DiscardHandler)).Add(knownFailure())
 	n.start(strings.TrimPrefix(n.url, "http://"))
 	for _, l := range []look{desk, telephone} {
 		b := open(t, l, n.ticket())

@@ -38,7 +38,7 @@ func link(text string) string {
 func TestTaskOutOfL1(t *testing.T) {
 	n := newNode(t, sim.Options{Boards: "p150a"})
 	n.stop()
-	keep.Open(filepath.Join(n.dir, "ttmond", "failures"), keep.Limits{}, slog.New(slog.DiscardHandler)).Add(knownFailure())
+	keep.Open(filepath.Join(n.dir, "ttmond", "failures"), keep.DefaultLimits, slog.New(slog.DiscardHandler)).Add(knownFailure())
 	n.start(strings.TrimPrefix(n.url, "http://"))
 	u := &user{tab: open(t, desk, n.ticket())}
 	u.says("Signed in as root")

@@ -62,7 +62,7 @@ type desk struct {
 }
 
 func newDesk(t *testing.T) *desk {
-	d := &desk{latest: host(), store: keep.Open(t.TempDir(), keep.Limits{}, slog.New(slog.DiscardHandler))}
+	d := &desk{latest: host(), store: keep.Open(t.TempDir(), keep.DefaultLimits, slog.New(slog.DiscardHandler))}
 	d.Gatherer = New(Options{
 		Store:   d.store,
 		Probes:  func() []*failure.Record { list := d.probes; d.probes = nil; return list },
@@ -367,7 +367,7 @@ func TestReportsOfUser(t *testing.T) {
 func TestRunFlushes(t *testing.T) {
 	dir := t.TempDir()
 	d := newDesk(t)
-	d.store = keep.Open(dir, keep.Limits{}, slog.New(slog.DiscardHandler))
+	d.store = keep.Open(dir, keep.DefaultLimits, slog.New(slog.DiscardHandler))
 	d.Gatherer.o.Store = d.store
 	d.probes = []*failure.Record{probed(1)}
 	d.fromProbes()
@@ -376,7 +376,7 @@ func TestRunFlushes(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	d.Run(ctx)
-	d.store = keep.Open(dir, keep.Limits{}, slog.New(slog.DiscardHandler))
+	d.store = keep.Open(dir, keep.DefaultLimits, slog.New(slog.DiscardHandler))
 	if r := d.list(t, 1)[0]; r.Count != 7 {
 		t.Errorf("%d of 7 are on disk", r.Count)
 	}

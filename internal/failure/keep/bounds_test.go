@@ -50,13 +50,13 @@ func onDisk(t *testing.T, dir string) (files int, size int64) {
 func TestThousands(t *testing.T) {
 	hermetic.Long(t)
 	dir := t.TempDir()
-	s := open(t, dir, Limits{})
+	s := open(t, dir, DefaultLimits)
 	s.Add(failed(1, 7, noon)) // of a user who fails once
 	for i := range 2000 {
 		s.Add(failed(100+i, 1000, noon.Add(time.Duration(i)*time.Millisecond)))
 	}
-	if n := len(s.List(func(uid int) bool { return uid == 1000 })); n != ofUser {
-		t.Errorf("%d are kept of one user, want %d", n, ofUser)
+	if n := len(s.List(func(uid int) bool { return uid == 1000 })); n != DefaultLimits.OfUser {
+		t.Errorf("%d are kept of one user, want %d", n, DefaultLimits.OfUser)
 	}
 	if n := len(s.List(func(uid int) bool { return uid == 7 })); n != 1 {
 		t.Errorf("one user's thousands hide another's: %d are left", n)
@@ -64,11 +64,11 @@ func TestThousands(t *testing.T) {
 	for i := range 1000 {
 		s.Add(failed(5000+i, 2000+i%100, noon.Add(time.Duration(i)*time.Millisecond)))
 	}
-	list := s.List(everybody)
-	if files, size := onDisk(t, dir); len(list) != all || files != all || size > allBytes {
+	list, all := s.List(everybody), DefaultLimits.All
+	if files, size := onDisk(t, dir); len(list) != all || files != all || size > DefaultLimits.AllBytes {
 		t.Errorf("%d are kept in %d files of %d bytes, want %d", len(list), files, size, all)
 	}
-	if again := open(t, dir, Limits{}).List(everybody); len(again) != len(list) || again[0].ID != list[0].ID || again[all-1].ID != list[all-1].ID {
+	if again := open(t, dir, DefaultLimits).List(everybody); len(again) != len(list) || again[0].ID != list[0].ID || again[all-1].ID != list[all-1].ID {
 		t.Errorf("a restart finds %d of %d", len(again), len(list))
 	}
 }
@@ -77,9 +77,9 @@ func TestThousands(t *testing.T) {
 // and says so.
 func TestOversize(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, dir, Limits{})
+	s := open(t, dir, DefaultLimits)
 	a := s.Add(large(7, 1000, 1<<17, noon))
-	for _, s := range []*Store{s, open(t, dir, Limits{})} {
+	for _, s := range []*Store{s, open(t, dir, DefaultLimits)} {
 		r, ok := s.Get(a.ID)
 		if !ok || r.State.Usage().Blocks != 0 || r.Doubts[len(r.Doubts)-1] != failure.BlocksMissing || r.Verdict.Cause != failure.TooLarge {
 			t.Fatalf("%+v, %v", r, ok)
@@ -94,20 +94,20 @@ func TestOversize(t *testing.T) {
 // counted, and their states are not held in memory meanwhile.
 func TestLargeOnesAreNotHeld(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, dir, Limits{})
+	s := open(t, dir, DefaultLimits)
 	const programs, times = 4, 50
 	for i := range times {
 		for pid := range programs {
 			s.Add(large(pid+1, 1000, 2*dirtyBlocks, noon.Add(time.Duration(i)*time.Millisecond)))
 		}
 	}
-	for _, e := range s.entries {
-		if e.dirty != nil {
-			t.Errorf("%s is held in memory", name(e.number))
+	for _, x := range s.kept.Items {
+		if x.Value.dirty != nil {
+			t.Errorf("%s is held in memory", x.Name)
 		}
 	}
 	s.Flush()
-	for _, s := range []*Store{s, open(t, dir, Limits{})} {
+	for _, s := range []*Store{s, open(t, dir, DefaultLimits)} {
 		for _, k := range s.List(everybody) {
 			r, ok := s.Get(k.ID)
 			if !ok || k.Count != times || r.Count != times || r.State.Usage().Blocks != 2*dirtyBlocks || !r.Last.Equal(noon.Add((times-1)*time.Millisecond)) {
@@ -129,13 +129,13 @@ func TestFullDisk(t *testing.T) {
 	if err := os.WriteFile(filler, make([]byte, 1<<20), 0o600); err == nil {
 		t.Fatal("the disk is not full")
 	}
-	s := open(t, filepath.Join(dir, "failures"), Limits{})
+	s := open(t, filepath.Join(dir, "failures"), DefaultLimits)
 	for pid := range 100 {
 		s.Add(failed(pid+1, 1000, noon))
 	}
 	list := s.List(everybody)
-	if len(list) != ofUser {
-		t.Fatalf("%d are kept, want %d", len(list), ofUser)
+	if len(list) != DefaultLimits.OfUser {
+		t.Fatalf("%d are kept, want %d", len(list), DefaultLimits.OfUser)
 	}
 	if r, ok := s.Get(list[0].ID); !ok || r.Verdict.Cause != failure.Full {
 		t.Errorf("%+v, %v", r, ok)
@@ -144,7 +144,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := s.Add(failed(4242, 1000, noon))
-	if r, ok := open(t, filepath.Join(dir, "failures"), Limits{}).Get(a.ID); !ok || r.Process.PID != 4242 {
+	if r, ok := open(t, filepath.Join(dir, "failures"), DefaultLimits).Get(a.ID); !ok || r.Process.PID != 4242 {
 		t.Errorf("after a restart: %+v, %v", r, ok)
 	}
 }

@@ -7,115 +7,96 @@ package keep
 
 import (
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/replace"
+	"github.com/ttmon/ttmon/internal/shelf"
 )
 
-// Limits bound what is kept. The zero value has the defaults.
-type Limits struct {
-	OfUser, All           int   // records
-	OfUserBytes, AllBytes int64 // of their files
-}
+// DefaultLimits are good for everybody.
+var DefaultLimits = shelf.Limits{OfUser: 32, All: 256, OfUserBytes: 8 << 20, AllBytes: 64 << 20, File: maxFile}
 
-// The defaults, and what one record may take.
+// What one record may take.
 const (
-	ofUser      = 32
-	all         = 256
-	ofUserBytes = 8 << 20
-	allBytes    = 64 << 20
-	maxFile     = 2 << 20
-	maxDecoded  = 64 << 20
+	maxFile    = 2 << 20
+	maxDecoded = 64 << 20
 )
 
 // Store keeps records. Its methods may be called by any goroutine.
 type Store struct {
-	dir    string
-	limits Limits
-	log    *slog.Logger
+	log *slog.Logger
 
 	mu         sync.Mutex
-	entries    []*entry // by number
-	next       uint64
+	kept       *shelf.Shelf[*entry] // by number
+	next       int64
 	complained bool // that nothing can be written
 }
 
-// entry is a record that is kept.
+type item = shelf.Item[*entry]
+
+// entry is what is known of a record that is kept.
 type entry struct {
-	number  uint64
 	summary failure.Summary
 	stack   string // for knowing it again
-	bytes   int64
-	memory  []byte // the file's bytes, where it cannot be written
 	saved   time.Time
 	dirty   *failure.Record // newer than the file
 	counted bool            // the summary's count and times are
 }
 
+func newItem(number int64, r *failure.Record) *item {
+	return &item{Name: id(number) + suffix, Order: number, UID: r.Process.UID, Value: &entry{summary: r.Summary(), stack: stackOf(r), saved: time.Now()}}
+}
+
 // Open reads what is kept below dir. A file that cannot be read is removed.
-func Open(dir string, limits Limits, log *slog.Logger) *Store {
-	s := &Store{dir: dir, limits: limits, log: log, next: 1}
-	s.limits.OfUser, s.limits.All = cmp.Or(limits.OfUser, ofUser), cmp.Or(limits.All, all)
-	s.limits.OfUserBytes, s.limits.AllBytes = cmp.Or(limits.OfUserBytes, ofUserBytes), cmp.Or(limits.AllBytes, allBytes)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		s.complain(err)
-		return s
-	}
-	names, err := os.ReadDir(dir)
+func Open(dir string, l shelf.Limits, log *slog.Logger) *Store {
+	s := &Store{log: log, next: 1}
+	err := os.MkdirAll(dir, 0o700)
 	if err != nil {
 		s.complain(err)
 	}
-	for _, n := range names {
-		number, ok := numberOf(n.Name())
+	s.kept, err = shelf.Open(dir, l, func(name string, read func() ([]byte, error)) (*item, error) {
+		number, ok := numberOf(name)
 		if !ok {
-			continue
+			return nil, nil
 		}
 		s.next = max(s.next, number+1)
-		r, size, err := readFile(filepath.Join(dir, n.Name()))
+		text, err := read()
 		if err != nil {
-			log.Warn("removing an unreadable failure record", "file", n.Name(), "err", err)
-			_ = os.Remove(filepath.Join(dir, n.Name()))
-			continue
+			return nil, err
 		}
-		s.entries = append(s.entries, &entry{number: number, summary: r.Summary(), stack: stackOf(r), bytes: size, saved: time.Now()})
+		r, err := decode(text)
+		if err != nil {
+			return nil, err
+		}
+		return newItem(number, r), nil
+	})
+	if err != nil {
+		log.Warn("cannot read failure records", "err", err)
 	}
-	slices.SortFunc(s.entries, func(a, b *entry) int { return cmp.Compare(a.number, b.number) })
-	s.evict()
 	return s
 }
 
 const suffix = ".json.gz"
 
-// Name is the ID of the record with a number.
-func name(number uint64) string { return "f" + strconv.FormatUint(number, 10) }
+// id is the ID of the record with a number.
+func id(number int64) string { return "f" + strconv.FormatInt(number, 10) }
 
-func numberOf(file string) (uint64, bool) {
-	id, ok := strings.CutSuffix(file, suffix)
-	if !ok {
-		return 0, false
-	}
-	digits, ok := strings.CutPrefix(id, "f")
-	n, err := strconv.ParseUint(digits, 10, 63)
-	return n, ok && err == nil && name(n) == id
+func numberOf(file string) (int64, bool) {
+	digits, ours := strings.CutPrefix(strings.TrimSuffix(file, suffix), "f")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	return n, ours && err == nil && n >= 0 && id(n)+suffix == file
 }
 
 func (s *Store) complain(err error) {
@@ -149,45 +130,40 @@ type Added struct {
 func (s *Store) Add(r *failure.Record) Added {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.same(r); e != nil {
-		before := e.summary.Count
-		s.merge(e, r)
-		return Added{ID: e.summary.ID, Count: e.summary.Count - min(before, e.summary.Count)}
+	if x := s.same(r); x != nil {
+		before := x.Value.summary.Count
+		s.merge(x, r)
+		return Added{ID: x.Value.summary.ID, Count: x.Value.summary.Count - min(before, x.Value.summary.Count)}
 	}
 	if r.State == nil {
 		return Added{Count: r.Count} // a count only, of what is not kept any more
 	}
-	e := &entry{number: s.next}
+	r.ID = id(s.next)
+	s.save(newItem(s.next, r), r)
 	s.next++
-	r.ID = name(e.number)
-	e.stack, e.summary = stackOf(r), r.Summary()
-	s.entries = append(s.entries, e)
-	s.save(e, r)
-	s.evict()
 	return Added{ID: r.ID, New: true, Count: r.Count}
 }
 
 // same finds the record of which r is one more. libttmon tells its own records
 // apart, and each keeps the time of its first request. What the probes saw is the
 // same as what libttmon saw at about the same time.
-func (s *Store) same(r *failure.Record) *entry {
-	for i := len(s.entries) - 1; i >= 0; i-- {
-		e := s.entries[i]
-		k := &e.summary
+func (s *Store) same(r *failure.Record) *item {
+	for _, x := range slices.Backward(s.kept.Items) {
+		k := &x.Value.summary
 		if k.Kind != r.Kind || k.Pool != r.Pool || k.Process.PID != r.Process.PID || k.Process.Start != r.Process.Start {
 			continue
 		}
 		switch {
 		case k.Source != r.Source:
 			if overlap(k, r) {
-				return e
+				return x
 			}
 		case r.Source == string(model.FromTrack):
 			if k.First.Equal(r.First) {
-				return e
+				return x
 			}
-		case e.stack == stackOf(r) && r.First.Sub(k.Last) < again && (r.State == nil || k.Cause == r.Verdict.Cause && sameChips(k.Chips, r.Chips)):
-			return e
+		case x.Value.stack == stackOf(r) && r.First.Sub(k.Last) < again && (r.State == nil || k.Cause == r.Verdict.Cause && sameChips(k.Chips, r.Chips)):
+			return x
 		}
 	}
 	return nil
@@ -211,7 +187,8 @@ func overlap(k *failure.Summary, r *failure.Record) bool {
 const dirtyBlocks = 1024
 
 // merge adds a record to one that is kept.
-func (s *Store) merge(e *entry, r *failure.Record) {
+func (s *Store) merge(x *item, r *failure.Record) {
+	e := x.Value
 	k := &e.summary
 	due := time.Since(e.saved) > saveEvery
 	count, first, last := merged(k, r)
@@ -228,8 +205,7 @@ func (s *Store) merge(e *entry, r *failure.Record) {
 	e.summary.Count, e.summary.First, e.summary.Last = count, first, last
 	e.counted = true
 	if due || e.dirty != nil && e.dirty.State.Usage().Blocks > dirtyBlocks {
-		s.write(e)
-		s.evict()
+		s.write(x)
 	}
 }
 
@@ -247,10 +223,10 @@ func merged(k *failure.Summary, r *failure.Record) (count uint64, first, last ti
 	}
 }
 
-// write writes what is newer than an entry's file.
-func (s *Store) write(e *entry) {
-	if r, err := s.load(e); err == nil {
-		s.save(e, r)
+// write writes what is newer than a record's file.
+func (s *Store) write(x *item) {
+	if r, err := s.load(x); err == nil {
+		s.save(x, r)
 	}
 }
 
@@ -258,15 +234,15 @@ func (s *Store) write(e *entry) {
 func (s *Store) Flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, e := range s.entries {
-		if e.counted {
-			s.write(e)
+	for _, x := range slices.Clone(s.kept.Items) {
+		if x.Value.counted {
+			s.write(x)
 		}
 	}
 }
 
 // save writes a record into its file.
-func (s *Store) save(e *entry, r *failure.Record) {
+func (s *Store) save(x *item, r *failure.Record) {
 	text, err := encode(r)
 	if err == nil && len(text) > maxFile {
 		text, err = encode(withoutBlocks(r))
@@ -275,9 +251,9 @@ func (s *Store) save(e *entry, r *failure.Record) {
 		s.complain(err)
 		return
 	}
-	e.dirty, e.counted, e.saved, e.bytes, e.memory = nil, false, time.Now(), int64(len(text)), nil
-	if err := replace.File(filepath.Join(s.dir, name(e.number)+suffix), text, 0o600); err != nil {
-		e.memory = text
+	e := x.Value
+	e.dirty, e.counted, e.saved = nil, false, time.Now()
+	if _, err := s.kept.Put(x, text); err != nil {
 		s.complain(err)
 	}
 }
@@ -315,79 +291,20 @@ func decode(text []byte) (*failure.Record, error) {
 	return failure.Decode(b)
 }
 
-func readFile(path string) (*failure.Record, int64, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, 0, err
-	}
-	if len(b) > maxFile {
-		return nil, 0, errors.New("it is too large")
-	}
-	r, err := decode(b)
-	return r, int64(len(b)), err
-}
-
-// load reads the record of an entry. Where it is in memory it is not a copy.
-func (s *Store) load(e *entry) (r *failure.Record, err error) {
-	switch {
-	case e.dirty != nil:
-		r = e.dirty
-	case e.memory != nil:
-		r, err = decode(e.memory)
-	default:
-		r, _, err = readFile(filepath.Join(s.dir, name(e.number)+suffix))
-	}
-	if err != nil {
-		return nil, err
+// load reads a record. Where it is in memory it is not a copy.
+func (s *Store) load(x *item) (r *failure.Record, err error) {
+	e := x.Value
+	if r = e.dirty; r == nil {
+		text, err := s.kept.Get(x)
+		if err != nil {
+			return nil, err
+		}
+		if r, err = decode(text); err != nil {
+			return nil, err
+		}
 	}
 	r.Count, r.First, r.Last = e.summary.Count, e.summary.First, e.summary.Last
 	return r, nil
-}
-
-// evict removes the oldest records while there are too many: of a user that has
-// too many, then of the user that has most.
-func (s *Store) evict() {
-	for {
-		count, bytes := map[int]int{}, map[int]int64{}
-		var sum int64
-		for _, e := range s.entries {
-			uid := e.summary.Process.UID
-			count[uid]++
-			bytes[uid] += e.bytes
-			sum += e.bytes
-		}
-		victim, found := 0, false
-		for uid, n := range count {
-			if n > s.limits.OfUser || bytes[uid] > s.limits.OfUserBytes && n > 1 {
-				victim, found = uid, true
-			}
-		}
-		if !found && (len(s.entries) > s.limits.All || sum > s.limits.AllBytes) {
-			for uid, n := range bytes {
-				if !found || n > bytes[victim] {
-					victim, found = uid, true
-				}
-			}
-		}
-		if !found {
-			return
-		}
-		i := slices.IndexFunc(s.entries, func(e *entry) bool { return e.summary.Process.UID == victim })
-		s.remove(i)
-	}
-}
-
-func (s *Store) remove(i int) {
-	path := filepath.Join(s.dir, name(s.entries[i].number)+suffix)
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		s.complain(err)
-	}
-	s.entries = slices.Delete(s.entries, i, i+1)
 }
 
 // List is what is kept of those users of which allow says yes, newest first.
@@ -395,9 +312,9 @@ func (s *Store) List(allow func(uid int) bool) []failure.Summary {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := []failure.Summary{}
-	for _, e := range s.entries {
-		if allow(e.summary.Process.UID) {
-			list = append(list, e.summary)
+	for _, x := range s.kept.Items {
+		if allow(x.UID) {
+			list = append(list, x.Value.summary)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b failure.Summary) int { return b.Last.Compare(a.Last) })
@@ -408,18 +325,23 @@ func (s *Store) List(allow func(uid int) bool) []failure.Summary {
 func (s *Store) Get(id string) (*failure.Record, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, e := range s.entries {
-		if name(e.number) != id {
-			continue
-		}
-		r, err := s.load(e)
-		if err != nil {
-			return nil, false
-		}
-		c := *r
-		return &c, true
+	_, r := s.find(id)
+	return r, r != nil
+}
+
+// find reads the record with an ID; nil where there is none. It is a copy.
+func (s *Store) find(id string) (*item, *failure.Record) {
+	i := slices.IndexFunc(s.kept.Items, func(x *item) bool { return x.Name == id+suffix })
+	if i < 0 {
+		return nil, nil
 	}
-	return nil, false
+	x := s.kept.Items[i]
+	r, err := s.load(x)
+	if err != nil {
+		return nil, nil
+	}
+	c := *r
+	return x, &c
 }
 
 // Change changes a record that is kept, and returns a copy of it; nil where none
@@ -427,19 +349,13 @@ func (s *Store) Get(id string) (*failure.Record, bool) {
 func (s *Store) Change(id string, f func(*failure.Record)) *failure.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, e := range s.entries {
-		if name(e.number) != id {
-			continue
-		}
-		r, err := s.load(e)
-		if err != nil {
-			return nil
-		}
-		f(r)
-		e.summary = r.Summary()
-		s.save(e, r)
-		c := *r
-		return &c
+	x, r := s.find(id)
+	if r == nil {
+		return nil
 	}
-	return nil
+	f(r)
+	x.Value.summary = r.Summary()
+	s.save(x, r)
+	c := *r
+	return &c
 }

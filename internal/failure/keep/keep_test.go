@@ -10,6 +10,7 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/shelf"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -28,18 +29,18 @@ func failed(pid, uid int, at time.Time) *failure.Record {
 
 func everybody(int) bool { return true }
 
-func open(t *testing.T, dir string, l Limits) *Store {
+func open(t *testing.T, dir string, l shelf.Limits) *Store {
 	t.Helper()
 	return Open(dir, l, slog.New(slog.DiscardHandler))
 }
 
 func TestSurvivesARestart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "failures")
-	s := open(t, dir, Limits{})
+	s := open(t, dir, DefaultLimits)
 	if a := s.Add(failed(7, 1000, noon)); a != (Added{ID: "f1", New: true, Count: 1}) {
 		t.Fatalf("%+v", a)
 	}
-	s = open(t, dir, Limits{})
+	s = open(t, dir, DefaultLimits)
 	r, ok := s.Get("f1")
 	if !ok || r.Process.PID != 7 || r.Verdict.Cause != failure.Full {
 		t.Fatalf("%+v, %v", r, ok)
@@ -56,7 +57,7 @@ func TestSurvivesARestart(t *testing.T) {
 
 func TestRepetitionsAreOne(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, dir, Limits{})
+	s := open(t, dir, DefaultLimits)
 	s.Add(failed(7, 1000, noon))
 	for i := range 999 {
 		if a := s.Add(failed(7, 1000, noon.Add(time.Duration(i)*time.Millisecond))); a != (Added{ID: "f1", Count: 1}) {
@@ -64,7 +65,7 @@ func TestRepetitionsAreOne(t *testing.T) {
 		}
 	}
 	s.Flush()
-	for _, s := range []*Store{s, open(t, dir, Limits{})} {
+	for _, s := range []*Store{s, open(t, dir, DefaultLimits)} {
 		list := s.List(everybody)
 		if len(list) != 1 || list[0].Count != 1000 {
 			t.Errorf("%+v", list)
@@ -80,7 +81,7 @@ func TestRepetitionsAreOne(t *testing.T) {
 func TestTwoSources(t *testing.T) {
 	for _, first := range []string{"uprobe", "track"} {
 		t.Run(first, func(t *testing.T) {
-			s := open(t, t.TempDir(), Limits{})
+			s := open(t, t.TempDir(), DefaultLimits)
 			outside, inside := failed(7, 1000, noon), failed(7, 1000, noon.Add(time.Millisecond))
 			inside.Source, inside.Stack = "track", []ledgerfile.Frame{{File: "a.py", Line: 3}}
 			list := []*failure.Record{outside, inside}
@@ -105,7 +106,9 @@ func TestTwoSources(t *testing.T) {
 
 func TestBounds(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, dir, Limits{OfUser: 3, All: 5})
+	limits := DefaultLimits
+	limits.OfUser, limits.All = 3, 5
+	s := open(t, dir, limits)
 	for i := range 10 {
 		s.Add(failed(100+i, 1000, noon.Add(time.Duration(i)*time.Second)))
 	}
@@ -136,7 +139,7 @@ func TestDamagedFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := open(t, dir, Limits{})
+	s := open(t, dir, DefaultLimits)
 	if list := s.List(everybody); len(list) != 0 {
 		t.Errorf("%+v", list)
 	}
@@ -154,7 +157,7 @@ func TestDiskRefuses(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := open(t, filepath.Join(file, "failures"), Limits{})
+	s := open(t, filepath.Join(file, "failures"), DefaultLimits)
 	a := s.Add(failed(7, 0, noon))
 	if r, ok := s.Get(a.ID); !ok || r.Process.PID != 7 {
 		t.Errorf("%+v, %v", r, ok)
@@ -164,13 +167,13 @@ func TestDiskRefuses(t *testing.T) {
 // TestChange: a record that is changed is so in lists, on disk, and for who reads it.
 func TestChange(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, dir, Limits{})
+	s := open(t, dir, DefaultLimits)
 	s.Add(failed(7, 1000, noon))
 	device := 3
 	if r := s.Change("f1", func(r *failure.Record) { r.Chips = []failure.Chip{{ID: 5, Device: &device}} }); r == nil || !r.ChipsResolved() {
 		t.Fatalf("%+v", r)
 	}
-	for _, s := range []*Store{s, open(t, dir, Limits{})} {
+	for _, s := range []*Store{s, open(t, dir, DefaultLimits)} {
 		if list := s.List(everybody); len(list) != 1 || len(list[0].Chips) != 1 || *list[0].Chips[0].Device != 3 {
 			t.Errorf("%+v", list)
 		}

@@ -42,7 +42,7 @@ const ledgerBytes = 128 << 20
 // New returns the host below a root directory. It keeps what has to survive a restart
 // in a state directory.
 func New(root, stateDir string, c daemon.Collect, conditions assess.Thresholds, log *slog.Logger) *Host {
-	h := &Host{cfg: c, root: hostfs.At(root), log: log, lines: atpeak.Open(filepath.Join(stateDir, "lines"), atpeak.Limits{}, log)}
+	h := &Host{cfg: c, root: hostfs.At(root), log: log, lines: atpeak.Open(filepath.Join(stateDir, "lines"), atpeak.DefaultLimits, log)}
 	h.collector = collect.New(hostfs.At(root), collect.Options{
 		Timeout: c.Timeout.Duration, Thresholds: conditions, Exited: h.exited,
 		Ledgers: track.Options{RunTimeout: time.Minute, Memory: budget.Limit{PerUID: ledgerBytes, All: ledgerBytes}},
