@@ -40,17 +40,18 @@ configuration. Boards and processes are shown by smi, top and mem.`,
 	status := &cobra.Command{
 		Use:   "status",
 		Short: "Show the health of ttmond and ttmon-server",
-		Long: `Shows the health of ttmond: whether its main loop and its collector respond in time,
-its clients, what it stores, and which users have reached a limit. The state of
+		Long: `Shows the health of ttmond: whether its allocation server and its collector respond in
+time, its clients, what it stores, and which users have reached a limit. The state of
 ttmon-server follows, if one runs, and the names of other ttmonds, of all users.
 
 Exit codes: 0 healthy, 1 warnings, 2 problems, 3 no ttmond responds.
 
 With --alive it prints nothing and is meant for a liveness probe: it exits with 3 if
-ttmond does not respond, with 2 if its main loop is stuck, and with 0 otherwise. A
-hung chip or a full disk does not count, since a restart would not help.`,
+ttmond does not respond, with 2 if its allocation server is stuck, and with 0
+otherwise. A hung chip or a full disk does not count, since a restart would not
+help.`,
 		Example: `  ttmon daemon status
-  ttmon daemon status --json | jq .loop`,
+  ttmon daemon status --json | jq .alloc_socket`,
 		RunE: func(*cobra.Command, []string) error {
 			switch {
 			case alive && asJSON:
@@ -227,7 +228,7 @@ func appendOtherDaemons(ctx context.Context, dst []byte, paths []string, shown s
 	return dst
 }
 
-// daemonAlive asks what a watchdog asks: whether ttmond and its loop answer.
+// daemonAlive asks what a watchdog asks: whether ttmond and its allocation server answer.
 func (a *app) daemonAlive() error {
 	return a.askDaemon(daemonAnswers, func(ctx context.Context, c *client.Client) error {
 		h, _, err := c.Health(ctx)
@@ -235,7 +236,7 @@ func (a *app) daemonAlive() error {
 			return err
 		}
 		for _, p := range h.Problems {
-			if p.Part == apitype.PartLoop {
+			if p.Part == apitype.PartAllocServer {
 				return exit.With(checkCritical, "%s", words.Escape(p.Reason))
 			}
 		}

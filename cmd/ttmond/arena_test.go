@@ -89,9 +89,6 @@ func last(text string, n int) string { return text[max(0, len(text)-n):] }
 // figures are what an attack did to the daemon, to root's workload and to the
 // viewer.
 type figures struct {
-	turn, step             time.Duration // of the loop
-	work                   time.Duration // of the turn that worked longest
-	busiest                string        // on what
 	stall, stallP99        time.Duration // of the workload's reports
 	answer, answerP99, mid time.Duration // of the viewer's questions
 	reports, mebibytes     int
@@ -443,12 +440,8 @@ func (a *arena) healthy(what string) (tree map[string]any) {
 // workload lives and never waited long, its totals are exact, health is true.
 func (a *arena) settle() {
 	a.t.Helper()
-	loop := a.healthy("health under attack")["loop"].(map[string]any)
-	of := func(name string) time.Duration { return time.Duration(loop[name].(float64) * float64(time.Second)) }
-	a.figures = figures{
-		turn: of("worst_turn_s"), step: of("worst_step_s"), work: of("worst_turn_cpu_s"),
-		busiest: fmt.Sprint(loop["busiest_turn"].(map[string]any)["work"]), mebibytes: int(a.memory() >> 20),
-	}
+	a.healthy("health under attack")
+	a.figures = figures{mebibytes: int(a.memory() >> 20)}
 	a.stopView()
 	a.viewer.Wait()
 	if a.viewErr != nil {

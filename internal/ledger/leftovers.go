@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"cmp"
+	"runtime"
 	"slices"
 	"time"
 
@@ -68,6 +69,7 @@ func (p *Process) leftovers(reason string, now time.Time) Leftovers {
 	oldest := uint32(1<<32 - 1)
 	var largest *entry
 	for i := range p.table.slabs {
+		runtime.Gosched() // clients go first
 		for j := range p.table.slabs[i].entries {
 			e := &p.table.slabs[i].entries[j]
 			if e.kind == noKind {

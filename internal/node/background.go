@@ -108,18 +108,14 @@ func (b *background) ledgerLeft(e track.Ended) {
 // containers of their own. It costs about 10 ms with a thousand processes.
 const fullScan = time.Minute
 
-// reportTimeout is how long a snapshot waits for the loop of the allocation server. It
-// takes a tenth of a millisecond, unless the machine is busy or the loop is stuck.
+// reportTimeout is how long a snapshot waits for what clients have sent. It takes a tenth
+// of a millisecond, unless the machine is busy.
 const reportTimeout = 50 * time.Millisecond
 
 // run collects until ctx is done.
 func (b *background) run(ctx context.Context, server *allocsock.Server) error {
 	b.reports.since = server.Since
-	b.reports.receive = func() {
-		for range 2 { // the first turn accepts who has connected, the second reads what they sent
-			_ = server.Ping(ctx, reportTimeout) // that of /v1/health says why it is late
-		}
-	}
+	b.reports.receive = func() { server.Receive(reportTimeout) }
 	defer b.collector.Close()
 	defer b.firmware.Close()
 	defer b.kernelLog.Close()

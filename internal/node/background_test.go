@@ -44,8 +44,7 @@ func TestVisibleDevicesReadAgain(t *testing.T) {
 	}
 }
 
-// What was sent before a snapshot is made is in it, also where the loop that reads it was
-// late.
+// What was sent before a snapshot is made is in it, also where it was read late.
 func TestSnapshotHasWhatWasSent(t *testing.T) {
 	l := ledger.New(ledger.Options{})
 	r := &reports{

@@ -110,7 +110,7 @@ func (d *ttmond) newServer() error {
 	return nil
 }
 
-// beat sends systemd the watchdog's keep-alive; called by the loop.
+// beat sends systemd the watchdog's keep-alive.
 func (d *ttmond) beat() {
 	if handover.Notify("WATCHDOG=1") == nil {
 		d.notified.Store(time.Now().UnixNano())

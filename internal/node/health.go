@@ -10,17 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/handover"
 	"github.com/ttmon/ttmon/internal/proc"
 )
 
-// loopTimeout is how long the loop of the allocation server may take to answer.
-const loopTimeout = 500 * time.Millisecond
+// serveTimeout is how long the allocation server may take until it can serve a client.
+const serveTimeout = 500 * time.Millisecond
 
 // health adds to the health of the API what the rest of the daemon knows.
 func (d *ttmond) health(ctx context.Context, h *api.Health) {
 	h.PID = os.Getpid()
-	d.checkLoop(ctx, h)
+	d.checkServer(ctx, h)
 	h.Budgets = append(append(h.Budgets, d.server.Budgets()...), d.watcher.budgets()...)
 	h.LostLines = d.logs.Lost()
 	if p := d.pause.Load(); p > 0 {
@@ -39,17 +40,15 @@ func (d *ttmond) health(ctx context.Context, h *api.Health) {
 	d.checkManager(h)
 }
 
-// checkLoop asks the loop itself: figures alone could be those of before it got stuck.
-func (d *ttmond) checkLoop(ctx context.Context, h *api.Health) {
-	if err := d.server.Ping(ctx, loopTimeout); err != nil {
-		reason := fmt.Sprintf("the allocation server has not answered for %v", loopTimeout)
-		if lag := d.server.Loop().Lag; lag > 0 {
-			reason += fmt.Sprintf("; its present turn has taken %.1f s", lag)
-		}
-		h.Problems = append(h.Problems, api.Problem{Part: "loop", Reason: reason})
+// checkServer asks the allocation server itself: figures alone could be those of before
+// it got stuck.
+func (d *ttmond) checkServer(ctx context.Context, h *api.Health) {
+	if d.server.Ping(ctx, serveTimeout) != nil {
+		reason := fmt.Sprintf("the allocation server has not answered for %v", serveTimeout)
+		h.Problems = append(h.Problems, api.Problem{Part: apitype.PartAllocServer, Reason: reason})
 	}
-	loop, socket := d.server.Loop(), d.server.Stats()
-	h.Loop, h.AllocSocket = &loop, &socket
+	socket := d.server.Stats()
+	h.AllocSocket = &socket
 }
 
 // checkSources asks each source how long it takes.
@@ -76,7 +75,7 @@ func (d *ttmond) checkDescriptors(h *api.Health) {
 	}
 }
 
-// checkManager warns if systemd does not accept the messages of the loop.
+// checkManager warns if systemd does not accept the watchdog's messages.
 func (d *ttmond) checkManager(h *api.Health) {
 	every, last := handover.WatchdogEvery(), d.notified.Load()
 	if every == 0 || last == 0 {

@@ -30,7 +30,6 @@ type Health struct {
 	LostLines   uint64         `json:"lost_log_lines"`
 	Pause       *float64       `json:"takeover_pause_s"` // how long clients waited while this ttmond took over; null: it did not
 	Ledger      Ledger         `json:"ledger"`
-	Loop        *Loop          `json:"loop,omitempty"`         // of the allocation server
 	AllocSocket *AllocSocket   `json:"alloc_socket,omitempty"` // figures of the allocation server
 	Uprobe      *Watch         `json:"uprobe,omitempty" see:"all"`
 	Sources     []SourceHealth `json:"sources"` // of the snapshots, and what keeps them
@@ -51,12 +50,12 @@ type Descriptors struct {
 
 // Problem is one thing that is wrong.
 type Problem struct {
-	Part   string `json:"part"` // PartLoop, "snapshots", a source
+	Part   string `json:"part"` // PartAllocServer, "snapshots", a source
 	Reason string `json:"reason"`
 }
 
-// PartLoop is the part of ttmond that serves the programs which report to it.
-const PartLoop = "loop"
+// PartAllocServer is the part of ttmond that serves the programs which report to it.
+const PartAllocServer = "alloc_server"
 
 // AddSource adds how a source is doing: what it did last, or does since, took
 // so long.
@@ -112,47 +111,19 @@ type WatchLibrary struct {
 	Unseen []string `json:"unseen_failures,omitempty"`
 }
 
-// Turn is one turn of the loop.
-type Turn struct {
-	Took float64 `json:"took_s"`
-	// CPU is how long it worked: the rest of the time another thread had the
-	// processor. At most that long, to some 0.2 ms.
-	CPU      float64 `json:"cpu_s"`
-	Work     string  `json:"work"`   // what took longest in it; "" before the first
-	WorkTook float64 `json:"work_s"` // how long that took
-}
-
-// Loop is how the loop is doing. Times are of the wall, so that on a busy machine
-// they have in them how long the loop waited for a processor; the turn that
-// worked longest is told apart.
-type Loop struct {
-	Turns        uint64  `json:"turns"`
-	LongestTurn  float64 `json:"longest_turn_s"` // in the last minute or two
-	Longest      Turn    `json:"longest_turn"`   // the same, and what it did
-	Busiest      Turn    `json:"busiest_turn"`   // the one that worked longest in that time
-	LongestStep  float64 `json:"longest_step_s"` // for one client, in the last minute or two
-	Lag          float64 `json:"lag_s"`          // how long the present turn has taken; 0 while waiting
-	Queue        int     `json:"queue"`          // results that wait to be taken in
-	WorstEver    float64 `json:"worst_turn_s"`   // since the start
-	WorstCPU     float64 `json:"worst_turn_cpu_s"`
-	WorstStep    float64 `json:"worst_step_s"`   // since the start
-	DyingNow     int64   `json:"dying"`          // processes that have ended and are still heard
-	HurriedEnds  uint64  `json:"hurried_ends"`   // of these, those that were not heard to the end
-	LostLogLines uint64  `json:"lost_log_lines"` // of users who caused too many
-}
-
 // AllocSocket are figures about the allocation server.
 type AllocSocket struct {
 	Connections int64  `json:"connections"`
-	Swept       int64  `json:"swept"` // connections that are read on a clock, not when woken
 	Accepted    uint64 `json:"accepted"`
 	Bytes       uint64 `json:"bytes"`
 	Replies     uint64 `json:"replies"`
 	Dropped     uint64 `json:"dropped_replies"` // for clients that do not read
 	Rejected    uint64 `json:"rejected_frames"`
 	Skipped     uint64 `json:"skipped_bytes"`
-	Sweeps      uint64 `json:"sweeps"`
-	Wakes       uint64 `json:"wakes"`
+	// Ending are processes that have exited and whose last messages are being read.
+	Ending       int64  `json:"ending"`
+	HurriedEnds  uint64 `json:"hurried_ends"`   // of those that have, the ones that were not read to the end
+	LostLogLines uint64 `json:"lost_log_lines"` // of users who caused too many
 }
 
 // Ledger are figures about the ledger itself.

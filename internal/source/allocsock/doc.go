@@ -2,8 +2,8 @@
 // programs instrumented for the old tt-metal allocation server report every
 // buffer they allocate and free, and its old viewers send queries.
 //
-// It is a push source: a decoder per connection turns the received bytes into
-// ledger events in place, and a single loop with its own epoll applies them in
+// It is a push source: each connection has a goroutine, which waits for the client, reads
+// in its turn, turns the bytes into ledger events in place and applies them in
 // batches. It supports every dialect that an old client ever used, never closes
 // a connection on a client (a C++ one dies of SIGPIPE at its next report), and
 // hands all of its sockets to a successor.

@@ -68,6 +68,8 @@ func (s *Server) Dumps() []Dump {
 
 func (s *Server) recordDump(kind string, pid, uid int, text string) {
 	s.dumps.add(Dump{Time: time.Now(), Kind: kind, PID: pid, UID: uid, Text: text})
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	u := s.userOf(uid)
 	if len(text) > logText {
 		s.logFor(u, slog.LevelInfo, "client requested dump", "kind", kind, "pid", pid, "uid", uid, "bytes", len(text))

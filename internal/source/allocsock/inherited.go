@@ -28,7 +28,7 @@ func (r *receiver) readFrom(c *conn, b []byte) (int, unix.Errno) {
 	r.iov.SetLen(len(b))
 	r.msg = unix.Msghdr{Iov: &r.iov, Iovlen: 1, Control: (*byte)(unsafe.Pointer(&r.oob[0]))}
 	r.msg.SetControllen(8 * len(r.oob))
-	n, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(c.fd), uintptr(unsafe.Pointer(&r.msg)), unix.MSG_DONTWAIT)
+	n, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(c.sock.fd), uintptr(unsafe.Pointer(&r.msg)), unix.MSG_DONTWAIT)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -52,13 +52,19 @@ const maxInheritors = 64
 
 // writerOf returns the process that wrote what is being decoded.
 func (s *Server) writerOf(c *conn) *reporter {
+	owner := s.ownerOf(c) // also if another process writes
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if c.writer.Pid == 0 || c.writer.Pid == c.cred.Pid {
-		return s.ownerOf(c)
+		if sent := int(c.dec.sentPID); owner.sentPID != sent && sent != 0 {
+			owner.sentPID = sent
+			s.opt.Ledger.SetSentPID(owner.ledger, sent)
+		}
+		return owner
 	}
 	if p := c.inheritors[c.writer.Pid]; p != nil && !p.ended {
 		return p
 	}
-	s.ownerOf(c) // it owns the connection, whichever process writes
 	p := s.identifyInheritor(c)
 	if p.ended {
 		return p
@@ -74,7 +80,7 @@ func (s *Server) writerOf(c *conn) *reporter {
 	return p
 }
 
-// identifyInheritor identifies a process that writes on another's connection.
+// identifyInheritor identifies a process that writes on another's connection. With mu.
 func (s *Server) identifyInheritor(c *conn) *reporter {
 	if len(c.inheritors) >= maxInheritors {
 		s.logFor(c.user, slog.LevelWarn, "too many processes on one connection; ignoring some", "pid", c.cred.Pid, "uid", c.cred.Uid)
@@ -86,7 +92,7 @@ func (s *Server) identifyInheritor(c *conn) *reporter {
 		return s.ignoredReporter() // it exited before it could be identified
 	}
 	if who.identify(); who.exited {
-		unix.Close(who.pidfd)
+		who.close()
 		return s.ignoredReporter()
 	}
 	return s.register(who)
@@ -94,5 +100,5 @@ func (s *Server) identifyInheritor(c *conn) *reporter {
 
 // ignoredReporter is a process whose reports are ignored.
 func (s *Server) ignoredReporter() *reporter {
-	return &reporter{ended: true, exited: true, pidfd: -1, ledger: s.opt.Ledger.Ignored(), conns: map[*conn]struct{}{}}
+	return &reporter{ended: true, leaves: exited, ledger: s.opt.Ledger.Ignored(), conns: map[*conn]struct{}{}}
 }

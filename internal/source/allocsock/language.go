@@ -29,7 +29,7 @@ func (l language) reading(counting bool) reading {
 }
 
 // inspectTime bounds the inspection of one process, which controls how long
-// that takes: so it is done outside the loop.
+// that takes: only its own connections wait for it.
 const inspectTime = 500 * time.Millisecond
 
 // languageOf inspects what a process runs and has loaded.
@@ -50,52 +50,60 @@ func languageOf(pid int, name string) language {
 }
 
 // readingOf returns which list the buffer types of a connection are from.
-// Unknown: its process is being inspected; the connection waits for it.
+// Unknown: its process is to be inspected; see awaitLanguage.
 func (s *Server) readingOf(c *conn, counting bool) reading {
 	p := s.writerOf(c)
-	if p.language == unknownLanguage && !s.startInspection(p) {
-		p.waiting = append(p.waiting, c)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.language == unknownLanguage {
 		return readingUnknown
 	}
 	return p.language.reading(counting)
 }
 
-// startInspection finds out what a process runs; false: the inspection has
-// started.
-func (s *Server) startInspection(p *reporter) bool {
-	switch {
-	case len(p.waiting) > 0:
-		return false
-	case p.ended, s.stopping.Load(), !s.pools.inspections.Acquire(p.uid, 1):
-		p.language = metalPython // as if it might not be read
-		return true
+// awaitLanguage returns when it is known what the process runs whose messages are being
+// decoded, or when Run is to return.
+func (s *Server) awaitLanguage(c *conn) {
+	p := s.writerOf(c)
+	s.mu.Lock()
+	stopped := s.closing
+	if p.language == unknownLanguage && p.inspected == nil {
+		s.inspect(p)
 	}
-	pid, name, uid := p.key.PID, p.name, p.uid
-	found := make(chan language, 1)
-	s.helpers.Go(func() {
-		timer := time.NewTimer(2 * inspectTime)
-		defer timer.Stop()
-		result := metalPython
-		select {
-		case result = <-found:
-		case <-timer.C: // the kernel does not answer; the goroutine may wait for ever
-		case <-s.closing:
-		}
-		s.post(func() { s.finishInspection(p, result) })
-	})
-	go func() {
-		found <- s.languageOf(pid, name)
-		s.pools.inspections.Release(uid, 1)
-	}()
-	return false
+	inspected := p.inspected
+	s.mu.Unlock()
+	if inspected == nil || stopped == nil {
+		return
+	}
+	select {
+	case <-inspected:
+		return
+	case <-time.After(2 * inspectTime): // the kernel does not answer; the goroutine may wait for ever
+	case <-stopped:
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.language == unknownLanguage {
+		p.language = metalPython // as if it might not be read
+	}
 }
 
-// finishInspection resumes the connections that have waited.
-func (s *Server) finishInspection(p *reporter, l language) {
-	p.language = l
-	waiting := p.waiting
-	p.waiting = nil
-	for _, c := range waiting {
-		s.unpark(c)
+// inspect finds out what a process runs. With mu.
+func (s *Server) inspect(p *reporter) {
+	if p.ended || !s.pools.inspections.Acquire(p.uid, 1) {
+		p.language = metalPython
+		return
 	}
+	found := make(chan struct{})
+	p.inspected = found
+	go func() {
+		defer close(found)
+		defer s.pools.inspections.Release(p.uid, 1)
+		result := s.languageOf(p.key.PID, p.name)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if p.language == unknownLanguage {
+			p.language = result
+		}
+	}()
 }

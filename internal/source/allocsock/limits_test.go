@@ -1,6 +1,7 @@
 package allocsock
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +10,9 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"slices"
+	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -56,9 +58,9 @@ func limited(change func(*Limits)) func(*Options) {
 // A connection above the limit is closed; the others do not notice, and when
 // they have gone there is room again. Nothing of a budget is lost on the way.
 func TestConnectionLimit(t *testing.T) {
-	l := serve(t, limited(func(lim *Limits) { lim.Descriptors = budget.Limit{PerUID: 3, All: 5} }))
-	conns := []*net.UnixConn{l.dial(), l.dial(), l.dial()}  // and the set of their user
-	l.send(conns[0], own(allocMsg(0, 64, 10, 0)).pack(144)) // takes the fifth, for its pidfd
+	l := serve(t, limited(func(lim *Limits) { lim.Descriptors = budget.Limit{PerUID: 3, All: 4} }))
+	conns := []*net.UnixConn{l.dial(), l.dial(), l.dial()}
+	l.send(conns[0], own(allocMsg(0, 64, 10, 0)).pack(144)) // takes the fourth, for its pidfd
 	l.await(0, model.DRAM, 10)
 	refused := l.dial()
 	if _, err := refused.Read(make([]byte, 1)); !errors.Is(err, io.EOF) && !errors.Is(err, unix.ECONNRESET) {
@@ -67,10 +69,10 @@ func TestConnectionLimit(t *testing.T) {
 	l.send(conns[1], own(allocMsg(0, 128, 10, 0)).pack(144))
 	l.await(0, model.DRAM, 20)
 	conns[2].Close()
-	l.until("room", func() bool { return l.budgetOf("descriptors").Used == 4 })
+	l.until("room", func() bool { return l.budgetOf("descriptors").Used == 3 })
 	l.send(l.dial(), own(allocMsg(0, 256, 10, 0)).pack(144))
 	l.await(0, model.DRAM, 30)
-	if b := l.budgetOf("descriptors"); b.Refused != 1 || b.Used != 5 {
+	if b := l.budgetOf("descriptors"); b.Refused != 1 || b.Used != 4 {
 		t.Errorf("budget %+v", b)
 	}
 }
@@ -116,7 +118,7 @@ func TestUnreadLimit(t *testing.T) {
 	})
 }
 
-// What a process runs is found out beside the loop. Its connection waits for
+// What a process runs is found out between turns. Its connection waits for
 // it, in order; others do not, and one that hangs up meanwhile is read.
 func TestLookingWaits(t *testing.T) {
 	l := serve(t, nil)
@@ -231,16 +233,12 @@ func TestInheritorsAreDropped(t *testing.T) {
 		l.await(0, model.DRAM, 0)
 	}
 	left := func() (inheritors, reporters int) {
-		done := make(chan struct{})
-		l.server.post(func() {
-			defer close(done)
-			for c := range l.server.conns {
-				inheritors += len(c.inheritors)
-			}
-			reporters = len(l.server.reporters)
-		})
-		<-done
-		return inheritors, reporters
+		l.server.mu.Lock()
+		defer l.server.mu.Unlock()
+		for c := range l.server.conns {
+			inheritors += len(c.inheritors)
+		}
+		return inheritors, len(l.server.reporters)
 	}
 	l.until("all but who connected to be forgotten", func() bool {
 		inheritors, reporters := left()
@@ -313,22 +311,32 @@ func TestStoreRate(t *testing.T) {
 	}
 }
 
-// The loop sends its beat, also when nothing happens.
+// The beat comes also when nothing happens, and not while clients cannot be served.
 func TestBeat(t *testing.T) {
 	var beats atomic.Int32
 	l := serve(t, func(o *Options) {
 		o.Beat, o.BeatEvery = func() { beats.Add(1) }, 5*time.Millisecond
 	})
 	l.until("five beats", func() bool { return beats.Load() >= 5 })
-	if s := l.server.Loop(); s.Turns < 5 || s.WorstEver == 0 {
-		t.Errorf("loop %+v", s)
+	for _, stuck := range []sync.Locker{&l.server.lanes[0], &l.server.lanes[1], &l.server.mu} {
+		stuck.Lock()
+		time.Sleep(10 * time.Millisecond) // one beat may be on its way
+		before := beats.Load()
+		time.Sleep(50 * time.Millisecond) // nothing must happen
+		if n := beats.Load(); n != before {
+			t.Errorf("%d beats of a server that is stuck", n-before)
+		}
+		if err := l.server.Ping(t.Context(), time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a server that is stuck answers: %v", err)
+		}
+		stuck.Unlock()
 	}
 }
 
 // A user cannot make more than so many lines of log in a minute.
 func TestLogLimit(t *testing.T) {
 	var lines atomic.Int32
-	s := &Server{log: slog.New(countHandler{n: &lines}), now: time.Now()}
+	s := &Server{log: slog.New(countHandler{n: &lines})}
 	u := &user{uid: 12345}
 	for range 10 * logLines {
 		s.logFor(u, slog.LevelInfo, "something")
@@ -336,7 +344,7 @@ func TestLogLimit(t *testing.T) {
 	if n := lines.Load(); n != logLines {
 		t.Errorf("%d lines, want %d", n, logLines)
 	}
-	s.now = s.now.Add(2 * time.Minute)
+	u.linesSince = u.linesSince.Add(-2 * time.Minute)
 	s.logFor(u, slog.LevelInfo, "something")
 	if n := lines.Load(); n != logLines+1 || s.count.lostLines.Load() != 9*logLines {
 		t.Errorf("%d lines, %d lost", n, s.count.lostLines.Load())
@@ -352,26 +360,6 @@ func (h countHandler) Enabled(context.Context, slog.Level) bool { return true }
 
 func (h countHandler) Handle(context.Context, slog.Record) error { h.n.Add(1); return nil }
 
-// Who has had a share of a turn is passed over until the next.
-func TestShares(t *testing.T) {
-	s := &Server{turn: 1, clock: time.Now()}
-	u, root := &user{uid: 12345}, &user{uid: 0}
-	if !s.hasShare(u) {
-		t.Fatal("no share at first")
-	}
-	u.spent = share
-	if s.hasShare(u) || !s.hasShare(root) {
-		t.Error("a user who has had a share has one, or root has none")
-	}
-	if s.turn++; !s.hasShare(u) {
-		t.Error("no share in the next turn")
-	}
-	s.othersSpent = othersTime
-	if s.hasShare(u) || !s.hasOwnShare(u) || !s.hasShare(root) {
-		t.Error("many users together have had more than their part of a turn, or root has not its own")
-	}
-}
-
 // Texts take a fifth of a core at most, also if several are asked for at once.
 func TestRest(t *testing.T) {
 	now := time.Now()
@@ -384,73 +372,97 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// Root is served first, then who has waited longest.
-func TestOrderOfUsers(t *testing.T) {
-	s := &Server{turn: 10, users: map[int]*user{}}
-	var served []int
-	for uid, last := range map[int]uint64{12345: 9, 0: 9, 12346: 3, 12347: 5} {
-		u := &user{uid: uid, set: -1, served: last}
-		s.users[uid] = u
-		s.schedule(u)
-		s.schedule(u) // once is enough
-	}
-	s.orderUsers()
-	for _, u := range s.turnOf {
-		served = append(served, u.uid)
-	}
-	if want := []int{0, 12346, 12347, 12345}; !slices.Equal(served, want) {
-		t.Errorf("order %v, want %v", served, want)
-	}
-	s.othersSpent = othersTime // only root is served
-	s.serveUsers()
-	if s.users[0].served != 10 || s.users[12346].served != 3 || len(s.turnOf) != 0 {
-		t.Errorf("root was last served in turn %d, who waits in %d", s.users[0].served, s.users[12346].served)
-	}
-}
-
-// What was read and takes too long is left for a later turn, in order, whole, and
-// without another message to wake it: here every batch takes too long.
-func TestLeftForLater(t *testing.T) {
+// Many connections of a user that write without a pause are read in turns with one that
+// writes seldom, of the same user and of another; bytes that could all begin a message
+// keep none of them waiting.
+func TestClientsTakeTurns(t *testing.T) {
 	l := serve(t, nil)
-	l.stop()
-	l.server.stepTime = -1
-	l.run()
-	const n = 2000
-	var b []byte
-	for k := range uint64(n) {
-		b = append(b, own(allocMsg(int32(k%3), 64*k, 10, 0)).pack(144)...)
+	stop := make(chan struct{})
+	var busy sync.WaitGroup
+	defer busy.Wait()
+	defer close(stop)
+	noise := bytes.Repeat([]byte{1}, 100_000)
+	for i := range 32 {
+		c := l.dial()
+		l.send(c, own(allocMsg(0, uint64(i+1)<<12, 1, 0)).pack(144))
+		busy.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_, _ = c.Write(noise)
+				}
+			}
+		})
 	}
-	c, other, leaves := l.dial(), l.dial(), l.dial()
-	l.send(leaves, own(allocMsg(9, 64, 1, 0)).pack(144), b[:1000*144])
-	leaves.Close() // and is read to the end
-	l.send(c, b, msg{typ: msgQuery, dev: 2}.pack(144))
-	l.send(other, own(allocMsg(7, 64, 5, 0)).pack(144))
-	l.await(7, model.DRAM, 5)
-	reply := make([]byte, 144)
-	if _, err := io.ReadFull(c, reply); err != nil || le64(reply[40:]) != n/3*10 {
-		t.Errorf("device 2 holds %d, %v", le64(reply[40:]), err)
+	l.await(0, model.DRAM, 32)
+	quiet := l.dial()
+	for i := range uint64(20) {
+		l.send(quiet, own(allocMsg(1, 64*(i+1), 10, 0)).pack(144))
+		l.await(1, model.DRAM, 10*(i+1))
 	}
-	l.await(9, model.DRAM, 1)
-	l.until("the one that left to be dropped", func() bool { return l.server.Stats().Connections == 2 })
-	noise := make([]byte, 100_000)
-	for i := range noise {
-		noise[i] = 1 // every byte could begin a message
-	}
-	l.send(c, noise, own(allocMsg(8, 64, 5, 0)).pack(144), own(allocMsg(8, 128, 5, 0)).pack(144))
-	l.await(8, model.DRAM, 10)
 }
 
-func TestWindow(t *testing.T) {
-	var w window[time.Duration]
-	at := time.Now()
-	w.add(5*time.Millisecond, byLength, at)
-	w.add(time.Millisecond, byLength, at.Add(90*time.Second))
-	if got := w.longest(byLength); got != 5*time.Millisecond {
-		t.Errorf("longest %v after 90 s", got)
+// What was sent before Receive is in the ledger after it, also on a connection that was
+// not accepted yet, and while others write.
+func TestReceive(t *testing.T) {
+	l := serve(t, nil)
+	stop := make(chan struct{})
+	var busy sync.WaitGroup
+	defer busy.Wait()
+	defer close(stop)
+	for range 4 {
+		c := l.dial()
+		busy.Go(func() {
+			for i := uint64(0); ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+					_, _ = c.Write(own(allocMsg(0, 64*(i%1000), 10, 0)).pack(144))
+				}
+			}
+		})
 	}
-	w.add(2*time.Millisecond, byLength, at.Add(200*time.Second))
-	if got := w.longest(byLength); got != 2*time.Millisecond || w.ever != 5*time.Millisecond {
-		t.Errorf("longest %v after 200 s, %v ever", got, w.ever)
+	var sent uint64
+	for range 200 {
+		c := l.dial()
+		for range 10 {
+			sent++
+			l.send(c, own(allocMsg(1, 64*sent, 10, 0)).pack(144))
+		}
+		l.server.Receive(time.Minute)
+		if got := l.ledger.Device(1).Bytes[model.DRAM]; got != 10*sent {
+			t.Fatalf("%d bytes after Receive, want %d", got, 10*sent)
+		}
+		c.Close()
+	}
+}
+
+// What a process has sent before it was killed is in its leftovers.
+func TestSentBeforeExit(t *testing.T) {
+	l := serve(t, nil)
+	const n = 100
+	var text []byte
+	for i := range uint64(n) {
+		text = append(text, allocMsg(0, 64*(i+1), 10, 0).pack(144)...)
+	}
+	file := filepath.Join(t.TempDir(), "messages")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for k := range 20 {
+		child := exec.Command("python3", "-c", `
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
+s.sendall(open(sys.argv[2], "rb").read())
+os.kill(os.getpid(), 9)`, l.path, file)
+		_ = child.Run()
+		l.until("what it left", func() bool { return len(l.ledger.Leaks()) == k+1 })
+		if left := l.ledger.Leaks()[0]; left.Count != n || left.Reason != exited {
+			t.Fatalf("%d buffers are left, %s; want %d", left.Count, left.Reason, n)
+		}
 	}
 }
 

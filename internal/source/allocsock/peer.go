@@ -2,7 +2,6 @@ package allocsock
 
 import (
 	"errors"
-	"fmt"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -24,14 +23,12 @@ type peer struct {
 	exited bool // it has exited already
 }
 
-// credentials returns the process that connected, as the kernel recorded it
-// then.
-func credentials(fd int) (*unix.Ucred, error) {
-	cred := new(unix.Ucred)
-	if errno := rawCredentials(fd, cred); errno != 0 {
-		return nil, fmt.Errorf("cannot identify client: %w", errno)
+// close gives the descriptor up.
+func (p *peer) close() {
+	if p.pidfd >= 0 {
+		unix.Close(p.pidfd)
+		p.pidfd = -1
 	}
-	return cred, nil
 }
 
 // lastSyntheticStart numbers processes whose start time cannot be read.

@@ -2,6 +2,7 @@ package allocsock
 
 import (
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -13,35 +14,43 @@ import (
 
 // reporter is a process that reports, however many connections it has.
 type reporter struct {
-	key      model.ProcessID
-	uid      int
-	ledger   *ledger.Process
-	name     string
-	sentPID  int
-	pidfd    int                // -1 if its exit cannot be watched
-	exited   bool               // it exited before we could watch it
-	ended    bool               // it is no longer in the ledger
-	death    *death             // it has exited, and what it sent is still read; nil otherwise
-	conns    map[*conn]struct{} // open ones that it opened
-	writes   map[*conn]struct{} // of others, on which it writes
-	graceEnd time.Time
-	language language
-	waiting  []*conn // until its language is known
+	key    model.ProcessID
+	uid    int
+	ledger *ledger.Process
+	name   string
+	exit   *socket // its pidfd; nil if its exit cannot be watched
+
+	// With Server.mu.
+	sentPID   int
+	leaves    string             // how it has exited; what it sent is still read. Empty: it has not
+	ended     bool               // it is no longer in the ledger
+	conns     map[*conn]struct{} // open ones that it opened
+	lastConns int                // times that the last of them was closed
+	writes    map[*conn]struct{} // of others, on which it writes
+	language  language
+	inspected chan struct{} // closed when its language is known; nil: it is not being inspected
 }
 
 // ownerOf returns the process that opened a connection, identifying it at its
 // first event.
 func (s *Server) ownerOf(c *conn) *reporter {
-	if c.owner != nil {
-		return c.owner
+	s.mu.Lock()
+	owner := c.owner
+	s.mu.Unlock()
+	if owner != nil {
+		return owner
 	}
-	p := s.register(identifyPeer(c.fd, c.cred))
-	p.graceEnd = time.Time{}
-	s.setOwner(c, p)
-	return p
+	who := identifyPeer(c.sock.fd, c.cred)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.register(who)
+	if c.owner == nil {
+		s.setOwner(c, p)
+	}
+	return c.owner
 }
 
-// setOwner makes p the owner of a connection.
+// setOwner makes p the owner of a connection. With mu.
 func (s *Server) setOwner(c *conn, p *reporter) {
 	s.unclaimed.remove(c)
 	c.owner = p
@@ -69,91 +78,182 @@ func (u unclaimed) remove(c *conn) {
 
 // register returns the reporter of an identified process, and adds it if it is
 // new. Beyond a user's limit it is an ignored one: its connection stays open,
-// and its reports are ignored.
+// and its reports are ignored. With mu.
 func (s *Server) register(who peer) *reporter {
 	if p := s.reporters[who.ProcessID]; p != nil {
-		if who.pidfd >= 0 {
-			unix.Close(who.pidfd)
-		}
+		who.close()
 		return p
 	}
 	if !s.pools.reporters.Acquire(who.UID, 1) {
-		if who.pidfd >= 0 {
-			unix.Close(who.pidfd)
-		}
+		who.close()
 		return s.ignoredReporter()
 	}
 	if who.pidfd >= 0 && !s.pools.descriptors.Acquire(who.UID, 1) {
-		unix.Close(who.pidfd) // then its exit shows only by the end of its connections
-		who.pidfd = -1
+		who.close() // then its exit shows only by the end of its connections
 	}
-	p := &reporter{key: who.ProcessID, uid: who.UID, name: who.Name, pidfd: who.pidfd, exited: who.exited, conns: map[*conn]struct{}{}}
-	p.ledger = s.opt.Ledger.Open(who.Info, s.now)
+	p := &reporter{key: who.ProcessID, uid: who.UID, name: who.Name, conns: map[*conn]struct{}{}}
+	if who.exited { // already: read what it sent, then remove it
+		p.leaves = exited
+	}
+	p.ledger = s.opt.Ledger.Open(who.Info, time.Now())
 	s.reporters[p.key] = p
+	s.setExit(p, who.pidfd)
 	s.watchProcess(p)
-	if p.exited { // already: read what it sent, then remove it
-		s.post(func() { s.addDying(p, "exited") })
-	}
 	s.logLife(who.UID, "process connected", "pid", who.PID, "uid", who.UID, "name", who.Name)
 	return p
 }
 
-func (s *Server) watchProcess(p *reporter) {
-	if p.pidfd < 0 {
+// setExit lets the exit of a process be watched by its pidfd, for which a descriptor
+// has been acquired; -1 for none.
+func (s *Server) setExit(p *reporter, pidfd int) {
+	if pidfd < 0 {
 		return
 	}
-	if err := s.watch(p.pidfd, unix.EPOLLIN, watch{reporter: p}); err != nil {
+	var err error
+	if p.exit, err = newSocket(pidfd); err != nil {
 		s.log.Error("cannot watch for process exit", "pid", p.key.PID, "err", err)
-		unix.Close(p.pidfd)
-		p.pidfd = -1
 		s.pools.descriptors.Release(p.uid, 1)
 	}
 }
 
-// reportLeftovers logs once what a process left behind. The ledger calls it
-// from elsewhere.
-func (s *Server) reportLeftovers(f ledger.Leftovers) {
-	s.post(func() { s.logLeftovers(f) })
+// How the exit of a process was noticed.
+const (
+	exited       = "exited"
+	disconnected = "disconnected"
+)
+
+// watchProcess waits for the exit of a process. With mu.
+func (s *Server) watchProcess(p *reporter) {
+	switch {
+	case p.leaves != "":
+		s.spawn(func() { s.end(p, p.leaves) })
+	case p.exit != nil:
+		x := p.exit
+		s.spawn(func() {
+			if x.raw.Read(func(fd uintptr) bool { return hasExited(int(fd)) }) == nil {
+				s.end(p, exited)
+			}
+		})
+	case len(p.conns) == 0:
+		s.awaitReturn(p)
+	}
 }
 
-func (s *Server) logLeftovers(f ledger.Leftovers) {
-	u := s.userOf(f.UID)
-	s.logFor(u, slog.LevelInfo, "process exited with buffers still allocated", "pid", f.PID, "name", f.Name, "uid", f.UID,
-		"buffers", f.Count, "bytes", f.Total(), "largest", f.Largest.Size, "oldest", f.Died.Sub(f.Oldest).Round(time.Millisecond),
-		"devices", f.Devices, "how", f.Reason)
+// awaitReturn gives a process whose exit cannot be watched a little time to connect
+// again: only its connection showed that it runs. With mu.
+func (s *Server) awaitReturn(p *reporter) {
+	p.lastConns++
+	last := p.lastConns
+	stopped := s.closing
+	s.spawn(func() {
+		select {
+		case <-time.After(s.opt.Grace):
+		case <-stopped:
+			return
+		}
+		s.mu.Lock()
+		gone := len(p.conns) == 0 && p.lastConns == last
+		s.mu.Unlock()
+		if gone {
+			s.end(p, disconnected)
+		}
+	})
 }
 
-// removeOwnedConn records that a connection of a process has closed.
+// removeOwnedConn records that a connection of a process has closed. With mu.
 func (s *Server) removeOwnedConn(c *conn) {
 	p := c.owner
 	delete(p.conns, c)
-	switch {
-	case p.ended || len(p.conns) > 0:
-	case p.exited:
-		s.addDying(p, "exited")
-	case p.pidfd < 0:
-		// Only its connection showed that it runs. It may be reconnecting.
-		p.graceEnd = s.now.Add(s.opt.Grace)
-		if !slices.Contains(s.graces, p) {
-			s.graces = append(s.graces, p)
-		}
-	}
 	// Otherwise it runs and holds its buffers, and its pidfd reports its exit.
+	if !p.ended && p.leaves == "" && p.exit == nil && len(p.conns) == 0 {
+		s.awaitReturn(p)
+	}
 }
 
-// expireGraces removes processes that have not reconnected in time.
-func (s *Server) expireGraces() {
-	if len(s.graces) == 0 {
+// exitTimeout bounds how long the messages of an exited process are read. The
+// rest is lost.
+const exitTimeout = 2 * time.Second
+
+// end removes a process that has exited. It may have sent messages that have not been
+// read: on its connections, and on some that wait to be accepted. They are read first.
+// Only what was there when it exited can be its own, so that is all that is waited
+// for: children that keep writing do not keep it alive.
+func (s *Server) end(p *reporter, reason string) {
+	s.mu.Lock()
+	if p.leaves = reason; p.exit != nil {
+		p.exit.file.Close()
+		p.exit = nil
+		s.pools.descriptors.Release(p.uid, 1)
+	}
+	s.mu.Unlock()
+	s.count.ending.Add(1)
+	defer s.count.ending.Add(-1)
+	deadline := time.Now().Add(exitTimeout)
+	if !s.acceptWaiting(deadline, s.stops) || !s.receiveFrom(s.connsOf(p), deadline, true, s.stops) {
+		if s.stops() {
+			return // the next Run continues
+		}
+		s.count.hurried.Add(1)
+	}
+	s.removeReporter(p)
+}
+
+// connsOf are the connections of a process that has exited, also those on which it has
+// reported nothing that was read.
+func (s *Server) connsOf(p *reporter) (list []*conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range slices.Collect(maps.Keys(s.unclaimed[int32(p.key.PID)])) {
+		s.mu.Unlock() // there may be thousands
+		s.mu.Lock()
+		if p.key.PID != 0 && int(c.cred.Uid) == p.uid && c.owner == nil && !c.closed && peerHasExited(c) {
+			s.setOwner(c, p)
+		}
+	}
+	return slices.Collect(maps.Keys(p.conns))
+}
+
+// peerHasExited reports whether the process that opened a connection has
+// exited. Another process may have its pid by now.
+func peerHasExited(c *conn) bool {
+	pidfd, exited := openPIDFD(c.sock.fd, int(c.cred.Pid))
+	if pidfd < 0 {
+		return exited
+	}
+	defer unix.Close(pidfd)
+	return hasExited(pidfd)
+}
+
+// removeReporter removes a process from the ledger.
+func (s *Server) removeReporter(p *reporter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.ended {
 		return
 	}
-	s.graces = slices.DeleteFunc(s.graces, func(p *reporter) bool {
-		if p.ended || p.graceEnd.IsZero() {
-			return true
+	for c := range p.conns {
+		if !c.hasEnded() && !c.outlived {
+			// Another process has inherited the connection. It stays open: a client that
+			// lost it would die.
+			c.outlived = true
+			s.logFor(c.user, slog.LevelDebug, "connection outlives its process", "pid", p.key.PID, "name", p.name)
 		}
-		if s.now.Before(p.graceEnd) {
-			return false
-		}
-		s.addDying(p, "disconnected")
-		return true
-	})
+	}
+	for c := range p.writes {
+		delete(c.inheritors, int32(p.key.PID))
+	}
+	p.ended, p.writes = true, nil
+	delete(s.reporters, p.key)
+	s.pools.reporters.Release(p.uid, 1)
+	s.logLife(p.uid, "process exited", "pid", p.key.PID, "uid", p.uid, "name", p.name, "how", p.leaves)
+	s.opt.Ledger.End(p.ledger, p.leaves, time.Now(), s.logLeftovers)
+}
+
+// logLeftovers logs once what a process left behind.
+func (s *Server) logLeftovers(f ledger.Leftovers) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.logFor(s.userOf(f.UID), slog.LevelInfo, "process exited with buffers still allocated", "pid", f.PID, "name", f.Name, "uid", f.UID,
+		"buffers", f.Count, "bytes", f.Total(), "largest", f.Largest.Size, "oldest", f.Died.Sub(f.Oldest).Round(time.Millisecond),
+		"devices", f.Devices, "how", f.Reason)
 }

@@ -4,74 +4,124 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/ledger"
 )
 
-// answer answers a request. Everything sent before it has been applied.
+// answer answers a request at once. Everything sent before it has been applied.
 func (s *Server) answer(c *conn, r request) {
 	switch r.kind {
 	case askQuery:
 		u := s.opt.Ledger.Device(r.device)
-		s.reply(c, appendQueryReply(s.scratch[:0], r.size, &u))
+		s.reply(c, appendQueryReply(nil, r.size, &u), false)
 	case askDeviceInfo:
-		s.reply(c, appendInfoReply(s.scratch[:0], r.size, r.device, s.devices()))
+		s.reply(c, appendInfoReply(nil, r.size, r.device, s.devices()), false)
 	case askStats:
-		if s.statsTurn != s.turn { // many may ask at once
-			s.statsTurn, s.stats = s.turn, s.statsRecords()
-		}
-		s.reply(c, s.stats)
-		c.finish = true // the client reads to the end
-	case askDump:
-		s.compose(c, c, DumpText, func(text string) {
-			s.reply(c, []byte(text))
-			c.finish = true
-		})
-	case askAll:
-		s.compose(c, c, allText, func(text string) { s.reply(c, []byte(text)) })
+		s.reply(c, s.statsRecords(), true) // the client reads to the end
 	case askHTTP:
-		s.reply(c, s.notHTTP())
-		c.finish = true
+		s.reply(c, s.notHTTP(), true)
 	case askUnknown:
-		s.reply(c, []byte("ERROR unknown request; this socket understands QUERY_ALL and the binary protocol\n\n"))
+		s.reply(c, []byte("ERROR unknown request; this socket understands QUERY_ALL and the binary protocol\n\n"), false)
 	case dumpRemaining, dumpKernels:
-		kind, text := "remaining", DumpText
-		if r.kind == dumpKernels {
-			kind, text = "kernels", KernelText
-		}
-		pid, uid := int(c.cred.Pid), int(c.cred.Uid)
-		s.compose(c, nil, text, func(text string) { s.recordDump(kind, pid, uid, text) })
+		s.answerDump(c, r.kind)
 	}
 }
 
-// post has f run in the loop.
-func (s *Server) post(f func()) {
-	s.postedMu.Lock()
-	defer s.postedMu.Unlock()
-	s.posted = append(s.posted, f)
-	s.interrupt()
+// Texts about the ledger take long where there are many buffers, and a client
+// may request them in a loop. They are made one at a time for root and one for all
+// others, and the next text for the same user starts only after restAfter times as
+// long as the last one took: so no user keeps a core busy with them. An earlier
+// request waits; too many at once are refused.
+const restAfter = 4
+
+// composer returns a text about the ledger, as a viewer may see it.
+type composer func(*ledger.Ledger, Viewer, time.Time) string
+
+// answerText answers a request for a text, and returns when it has.
+func (s *Server) answerText(c *conn, r request) {
+	text := DumpText
+	if r.kind == askAll {
+		text = allText
+	}
+	answer := "ERROR too many requests; try again\n\n"
+	if made := s.compose(c.user, text); made != nil {
+		select {
+		case answer = <-made:
+		case <-s.stopped():
+			answer = "ERROR ttmond is being stopped or replaced; try again\n\n"
+		}
+	}
+	s.reply(c, []byte(answer), r.kind == askDump)
+	s.sendRest(c)
 }
 
-// runPosted runs the functions posted to the loop: as many as a chore may take,
-// or all of them.
-func (s *Server) runPosted(all bool) {
-	if !s.hasPosted && !all {
+// answerDump makes a text for the log, which its client does not wait for.
+func (s *Server) answerDump(c *conn, of requestKind) {
+	kind, text := "remaining", DumpText
+	if of == dumpKernels {
+		kind, text = "kernels", KernelText
+	}
+	made := s.compose(c.user, text)
+	if made == nil {
 		return
 	}
-	start := time.Now()
-	for all || time.Since(start) < choreTime {
-		s.postedMu.Lock()
-		if len(s.posted) == 0 {
-			s.posted, s.hasPosted = nil, false
-			s.postedMu.Unlock()
-			break
+	pid, uid := int(c.cred.Pid), int(c.cred.Uid)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stopped := s.closing
+	s.spawn(func() {
+		select {
+		case text := <-made:
+			s.recordDump(kind, pid, uid, text)
+		case <-stopped:
 		}
-		f := s.posted[0]
-		s.posted[0] = nil
-		s.posted = s.posted[1:]
-		s.postedMu.Unlock()
-		f()
+	})
+}
+
+// compose starts to make a text for a user; nil: the user has requested too many.
+func (s *Server) compose(u *user, text composer) (made <-chan string) {
+	if !s.pools.texts.Acquire(u.uid, 1) {
+		s.count.dropped.Add(1)
+		return nil
 	}
-	s.mark(workResults)
+	root := budget.Privileged(u.uid)
+	turn := &s.textTurns[0]
+	if !root {
+		turn = &s.textTurns[1]
+	}
+	s.mu.Lock()
+	rest, stopped := time.Until(u.textAfter), s.closing
+	s.mu.Unlock()
+	result := make(chan string, 1)
+	go func() {
+		defer s.pools.texts.Release(u.uid, 1)
+		select {
+		case <-stopped:
+			return
+		case <-time.After(rest):
+		}
+		turn.Lock()
+		defer turn.Unlock()
+		if s.stops() {
+			return
+		}
+		start := time.Now()
+		result <- text(s.opt.Ledger, Viewer{UID: u.uid, All: root}, start)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		now := time.Now()
+		u.delayNextText(now, now.Sub(start))
+	}()
+	return result
+}
+
+// delayNextText delays the next text for a user. Several may have been made at
+// once: each adds its own.
+func (u *user) delayNextText(now time.Time, took time.Duration) {
+	if u.textAfter.Before(now) {
+		u.textAfter = now
+	}
+	u.textAfter = u.textAfter.Add(restAfter * took)
 }
 
 func (s *Server) devices() []DeviceInfo {

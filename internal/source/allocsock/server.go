@@ -4,14 +4,16 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"runtime"
+	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/api/apitype"
+	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
 )
@@ -23,7 +25,7 @@ type Options struct {
 	// for none (a server that only keeps connections alive).
 	Listener int
 	// Devices describes the chips of this host, for DEVICE_INFO; nil: none.
-	// The server calls it from its loop, so it must return at once.
+	// Clients wait for it, so it must return at once.
 	Devices func() []DeviceInfo
 	// Where is the address of the API, for a web client on the wrong socket; may
 	// be empty.
@@ -31,8 +33,8 @@ type Options struct {
 	// Store has the service manager keep the socket of a reporting client for the
 	// case of a crash; nil: not supported. It must not block: EAGAIN means retry.
 	Store func(fd int) error
-	// Beat is called by the loop every BeatEvery, also when nothing happens; nil:
-	// no watchdog. It must not block.
+	// Beat is called every BeatEvery while clients can be served, also when nothing
+	// happens; nil: no watchdog.
 	Beat      func()
 	BeatEvery time.Duration
 	// Limits are the budgets; the zero value is DefaultLimits for the limit of
@@ -45,89 +47,100 @@ type Options struct {
 	Grace time.Duration
 }
 
-// Server is the allocation server. One goroutine, in Run, owns all of its
-// connections.
+// Server is the allocation server. While Run is running, each connection has a
+// goroutine of its own.
 type Server struct {
-	opt      Options
-	log      *slog.Logger
-	epoll    int
-	wakeFD   int // eventfd that interrupts the wait
-	listener int
-	stopping atomic.Bool
-	verbose  bool // log every event
-	since    Since
+	opt     Options
+	log     *slog.Logger
+	verbose bool // log every event
+	since   Since
 
-	// Owned by the loop while Run is running.
-	watched   []watch // by descriptor
-	conns     map[*conn]struct{}
-	unclaimed unclaimed
-	reporters map[model.ProcessID]*reporter
-	buf       []byte   // what is being decoded; no connection has one of its own
-	replies   []byte   // room for replies that are sent at once; a connection keeps only what it did not take
-	rooms     [][]byte // for what could not be decoded in time; see keepPending
-	recv      receiver
-	scratch   [2 * size144]byte // for one reply
-	events    []ledger.Event
-	now       time.Time
-	clock     time.Time               // when the present step began
-	work      [numWorks]time.Duration // of the present turn
-	stepTime  time.Duration           // see there
-	hotWindow time.Duration           // see there
-	turn      uint64                  // counts up
-	users     map[int]*user
-	ready     [64]unix.EpollEvent // of the user who is being served
-	settling  []settling          // wait for the rest of something, by time
-	graces    []*reporter         // wait for a new connection
-	dying     []*reporter         // have exited, and what they sent is still read
-	dyingFrom int
-	emptied   uint64  // times that no client was left to be accepted
-	hot       []*user // have connections that are swept instead of waited for
-	resuming  []*user // have connections to continue with
-	turnOf    []*user // to be served in this turn
-	pause     time.Duration
-	lastSweep time.Time
-	acceptAt  time.Time // when to accept again after running out of descriptors
-	unstored  []*conn   // wait to be stored by the service manager
-	storeAt   time.Time
-	nextBeat  time.Time
-	stats     []byte // the answer to askStats in statsTurn
-	statsTurn uint64
+	pools pools
+	count counts
+	dumps dumpRing
+	// lanes are where messages are read: root's, and those of all others.
+	lanes      [2]lane
+	textTurns  [2]sync.Mutex // one text at a time: root's, others'
+	accepting  sync.Mutex    // held while a client is accepted
+	languageOf func(pid int, name string) language
 
-	hasPosted, hasNewcomers bool
-	othersSpent             time.Duration // in this turn, for all but root
-	usersSwept              time.Time     // when users without connections were last dropped
-
-	pools     pools
-	loopStats loopStats
-	count     counts
-	dumps     dumpRing
-
-	compositions map[*composition]struct{} // texts that are being made
-	textTurns    [2]sync.Mutex             // one text at a time: root's, others'
-	closing      chan struct{}             // closed when Run is to return
-	helpers      sync.WaitGroup            // goroutines that return when closing is closed
-	languageOf   func(pid int, name string) language
-	postedMu     sync.Mutex
-	posted       []func() // for the loop to call
+	running sync.WaitGroup // goroutines that return when closing is closed
+	paused  atomic.Bool    // Run is to return, or does not run; with mu
+	mu      sync.Mutex     // over all below, and what connections, reporters and users say it is over
+	// closing is closed when Run is to return; nil while it does not run.
+	closing    chan struct{}
+	listener   *socket // nil: none
+	conns      map[*conn]struct{}
+	unclaimed  unclaimed
+	reporters  map[model.ProcessID]*reporter
+	users      map[int]*user
+	usersSwept time.Time // when users without connections were last dropped
+	unstored   []*conn   // wait to be stored by the service manager
+	storing    bool
 }
 
 // counts are what Stats reports.
 type counts struct {
-	accepted, replies, dropped, rejected, skipped, bytes, sweeps, wakes atomic.Uint64
-	hurried, lostLines                                                  atomic.Uint64
-	open, hot, dying                                                    atomic.Int64
+	accepted, replies, dropped, rejected, skipped, bytes atomic.Uint64
+	hurried, lostLines                                   atomic.Uint64
+	open, ending                                         atomic.Int64
 }
 
-// watch is what a descriptor in the epoll set stands for.
-type watch struct {
-	conn     *conn
-	reporter *reporter
-	user     *user // the descriptor is the set of its connections
+// lane is room for reading and decoding, for one connection at a time: none has
+// buffers of its own. So root never waits for others, and these are one behind the
+// other, however many cores there are. A user's connections take turns first, so
+// that each user has one in the lane at most.
+type lane struct {
+	sync.Mutex
+	buf    []byte
+	events []ledger.Event
+	recv   receiver
 }
 
-// bufLen is the size of the read buffer: a read returns as many messages as a
-// client can have queued, and they stay in the cache while they are decoded.
-const bufLen = 256 << 10
+// laneOf is where messages of a user are read.
+func (s *Server) laneOf(u *user) *lane {
+	if budget.Privileged(u.uid) {
+		return &s.lanes[0]
+	}
+	return &s.lanes[1]
+}
+
+// socket is a descriptor that Go's poller waits for.
+type socket struct {
+	fd   int
+	file *os.File // closes fd
+	raw  syscall.RawConn
+}
+
+// newSocket takes a descriptor over; it is closed if it cannot be waited for.
+func newSocket(fd int) (*socket, error) {
+	if err := unix.SetNonblock(fd, true); err != nil { // or Go does not poll it
+		unix.Close(fd)
+		return nil, fmt.Errorf("watching a descriptor: %w", err)
+	}
+	x := &socket{fd: fd, file: os.NewFile(uintptr(fd), "socket")}
+	err := x.file.SetDeadline(time.Time{})
+	if err == nil {
+		x.raw, err = x.file.SyscallConn()
+	}
+	if err != nil {
+		x.file.Close()
+		return nil, fmt.Errorf("watching a descriptor: %w", err)
+	}
+	return x, nil
+}
+
+// interrupt ends all waits for a socket; with false they are possible again.
+func (x *socket) interrupt(end bool) {
+	if x == nil {
+		return
+	}
+	at := time.Time{}
+	if end {
+		at = time.Unix(1, 0)
+	}
+	_ = x.file.SetDeadline(at)
+}
 
 // New returns a server that Run starts.
 func New(o Options) (*Server, error) {
@@ -137,44 +150,23 @@ func New(o Options) (*Server, error) {
 	if o.Grace == 0 {
 		o.Grace = 2 * time.Second
 	}
-	s := &Server{
-		opt: o, log: o.Log, listener: -1,
-		conns: map[*conn]struct{}{}, users: map[int]*user{}, compositions: map[*composition]struct{}{},
-		languageOf: languageOf,
-
-		unclaimed: unclaimed{},
-		reporters: map[model.ProcessID]*reporter{},
-		buf:       make([]byte, bufLen+maxLine),
-		replies:   make([]byte, 0, 2*maxOut),
-		events:    make([]ledger.Event, 0, batchLen+8),
-		now:       time.Now(),
-		nextBeat:  time.Now(),
-		since:     sinceNow(),
-		pause:     minPause,
-		stepTime:  stepTime,
-		hotWindow: hotWindow,
-
-		verbose: o.Log.Enabled(context.Background(), slog.LevelDebug),
-	}
 	if o.Limits == (Limits{}) {
-		s.opt.Limits = DefaultLimits(descriptorLimit())
+		o.Limits = DefaultLimits(descriptorLimit())
 	}
-	s.pools = newPools(s.opt.Limits, s.logRefusal)
-	var err error
-	if s.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return nil, fmt.Errorf("making an epoll set: %w", err)
+	s := &Server{
+		opt: o, log: o.Log, verbose: o.Log.Enabled(context.Background(), slog.LevelDebug),
+		since: sinceNow(), languageOf: languageOf,
+		conns: map[*conn]struct{}{}, unclaimed: unclaimed{}, reporters: map[model.ProcessID]*reporter{}, users: map[int]*user{},
 	}
-	if s.wakeFD, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
-		unix.Close(s.epoll)
-		return nil, fmt.Errorf("making an eventfd: %w", err)
+	s.paused.Store(true)
+	for i := range s.lanes {
+		s.lanes[i].buf = make([]byte, readSize+maxLine)
+		s.lanes[i].events = make([]ledger.Event, 0, batchLen+8)
 	}
-	if err := s.watch(s.wakeFD, unix.EPOLLIN, watch{}); err != nil {
-		s.Close()
-		return nil, err
-	}
+	s.pools = newPools(o.Limits, s.logRefusal)
 	if o.Listener >= 0 {
-		if err := s.listen(o.Listener); err != nil {
-			s.Close()
+		var err error
+		if s.listener, err = listen(o.Listener); err != nil {
 			return nil, err
 		}
 	}
@@ -191,75 +183,135 @@ func descriptorLimit() int {
 }
 
 // Run serves until ctx is done. Everything stays open then, and clients that
-// connect or write wait: call Run again to resume, or HandOver, or Close.
+// connect or write wait: call Run again to resume, or Export, or Close.
 func (s *Server) Run(ctx context.Context) error {
-	// The loop measures the processor time of its thread.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	s.stopping.Store(false)
+	s.mu.Lock()
 	s.closing = make(chan struct{})
-	var waking sync.WaitGroup
-	waking.Add(1)
-	stop := context.AfterFunc(ctx, func() {
-		defer waking.Done()
-		s.stopping.Store(true)
-		s.wake()
-	})
-	err := s.loop()
-	if stop() {
-		waking.Done()
+	s.paused.Store(false)
+	if s.listener != nil {
+		s.spawn(s.accept)
 	}
-	waking.Wait()
+	for c := range s.conns {
+		s.spawn(func() { s.serve(c) })
+	}
+	for _, p := range s.reporters {
+		s.watchProcess(p)
+	}
+	s.storeSoon()
+	if s.opt.Beat != nil {
+		s.spawn(s.sendBeats)
+	}
+	s.mu.Unlock()
+	<-ctx.Done()
+	s.mu.Lock()
 	close(s.closing)
-	s.helpers.Wait()
-	s.runPosted(true)
-	s.abandonTexts()
-	return err
+	s.closing = nil
+	s.paused.Store(true)
+	s.interrupt(true)
+	s.mu.Unlock()
+	s.running.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.interrupt(false)
+	return nil
 }
 
-// wake interrupts the wait of the loop. The server may have been closed
-// already.
-func (s *Server) wake() {
-	s.postedMu.Lock()
-	defer s.postedMu.Unlock()
-	s.interrupt()
-}
-
-// interrupt is wake; the caller holds postedMu.
-func (s *Server) interrupt() {
-	if s.wakeFD >= 0 {
-		one := [8]byte{1}
-		_, _ = unix.Write(s.wakeFD, one[:])
+// spawn starts a part of Run, unless that is to return. With mu.
+func (s *Server) spawn(f func()) {
+	if s.closing != nil {
+		s.running.Go(f)
 	}
+}
+
+// stopped is closed when Run is to return.
+func (s *Server) stopped() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing == nil {
+		return closed
+	}
+	return s.closing
+}
+
+var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// stops reports whether Run is to return.
+func (s *Server) stops() bool { return s.paused.Load() }
+
+// interrupt ends the waits of all goroutines, or makes them possible again. With mu.
+func (s *Server) interrupt(end bool) {
+	s.listener.interrupt(end)
+	for c := range s.conns {
+		c.sock.interrupt(end)
+	}
+	for _, p := range s.reporters {
+		p.exit.interrupt(end)
+	}
+}
+
+// sendBeats notifies the watchdog that clients can be served.
+func (s *Server) sendBeats() {
+	stopped := s.stopped()
+	tick := time.NewTicker(s.opt.BeatEvery)
+	defer tick.Stop()
+	for {
+		s.passThrough()
+		s.opt.Beat()
+		select {
+		case <-tick.C:
+		case <-stopped:
+			return
+		}
+	}
+}
+
+// passThrough returns when all that connections wait for has been free once.
+func (s *Server) passThrough() {
+	for _, l := range []sync.Locker{&s.lanes[0], &s.lanes[1], &s.mu} {
+		l.Lock()
+		l.Unlock() //lint:ignore SA2001 it was free
+	}
+}
+
+// Ping returns when clients can be served, or an error if they cannot in time.
+func (s *Server) Ping(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	passed := make(chan struct{})
+	go func() {
+		s.passThrough()
+		for s.stops() && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		close(passed)
+	}()
+	select {
+	case <-passed:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
 }
 
 // Close closes everything. Old clients that are still connected may be killed
-// by SIGPIPE at their next report; HandOver avoids that.
+// by SIGPIPE at their next report; a successor that gets what Export returns avoids
+// that. Run must have returned.
 func (s *Server) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for c := range s.conns {
-		unix.Close(c.fd)
+		c.sock.file.Close()
 	}
 	for _, p := range s.reporters {
-		if p.pidfd >= 0 {
-			unix.Close(p.pidfd)
-		}
-	}
-	for _, u := range s.users {
-		if u.set >= 0 {
-			unix.Close(u.set)
-			u.set = -1
+		if p.exit != nil {
+			p.exit.file.Close()
 		}
 	}
 	clear(s.conns)
 	clear(s.reporters)
-	s.postedMu.Lock()
-	defer s.postedMu.Unlock()
-	for _, fd := range []int{s.listener, s.wakeFD, s.epoll} {
-		if fd >= 0 {
-			unix.Close(fd)
-		}
+	if s.listener != nil {
+		s.listener.file.Close()
+		s.listener = nil
 	}
-	s.listener, s.wakeFD, s.epoll = -1, -1, -1
 }
 
 // Since is when this server, or the first of its predecessors, started to
@@ -281,28 +333,13 @@ func sinceNow() Since {
 // Since may be called from any goroutine once Import has returned.
 func (s *Server) Since() Since { return s.since }
 
-// Ping returns when the loop has completed a turn, or an error if it has not in
-// time.
-func (s *Server) Ping(ctx context.Context, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	round := make(chan struct{})
-	s.post(func() { close(round) })
-	select {
-	case <-round:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // Stats may be called from any goroutine.
 func (s *Server) Stats() apitype.AllocSocket {
 	c := &s.count
 	return apitype.AllocSocket{
-		Connections: c.open.Load(), Swept: c.hot.Load(), Accepted: c.accepted.Load(), Bytes: c.bytes.Load(),
+		Connections: c.open.Load(), Accepted: c.accepted.Load(), Bytes: c.bytes.Load(),
 		Replies: c.replies.Load(), Dropped: c.dropped.Load(),
 		Rejected: c.rejected.Load(), Skipped: c.skipped.Load(),
-		Sweeps: c.sweeps.Load(), Wakes: c.wakes.Load(),
+		Ending: c.ending.Load(), HurriedEnds: c.hurried.Load(), LostLogLines: c.lostLines.Load(),
 	}
 }

@@ -58,7 +58,7 @@ func serve(t *testing.T, change func(*Options)) *lab {
 	return l
 }
 
-// run starts the loop; stop stops it.
+// run starts the server; stop stops it.
 func (l *lab) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -109,19 +109,13 @@ func (l *lab) await(dev int32, pool model.Pool, want uint64) {
 
 func own(m msg) msg { m.pid = int32(os.Getpid()); return m }
 
-// A client that writes often is swept, gets its answers all the same, and is
-// waited for again when it has become quiet.
-func TestSweeping(t *testing.T) {
+// A client that writes without a pause gets its answers all the same.
+func TestBusyClient(t *testing.T) {
 	l := serve(t, nil)
-	l.stop()
-	l.server.hotWindow = time.Hour // a busy machine may run us too seldom for a shorter one
-	l.run()
 	c := l.dial()
 	const n = 20_000
-	for l.server.Stats().Sweeps == 0 {
-		for i := range uint64(n) {
-			l.send(c, own(allocMsg(0, 1<<32+i*64, 10, 0)).pack(144))
-		}
+	for i := range uint64(n) {
+		l.send(c, own(allocMsg(0, 1<<32+i*64, 10, 0)).pack(144))
 	}
 	l.send(c, msg{typ: msgQuery}.pack(144))
 	reply := make([]byte, 144)
@@ -131,35 +125,8 @@ func TestSweeping(t *testing.T) {
 	if got := binary.LittleEndian.Uint64(reply[40:]); got != 10*n {
 		t.Errorf("device 0 holds %d, want %d", got, 10*n)
 	}
-	for end := time.Now().Add(time.Minute); l.server.Stats().Swept != 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("a quiet client is still swept")
-		}
-	}
 	l.send(c, own(freeMsg(0, 1<<32)).pack(144))
 	l.await(0, model.DRAM, 10*n-10)
-}
-
-func TestNextPause(t *testing.T) {
-	for name, c := range map[string]struct {
-		pause, want time.Duration
-		most        int
-		left        bool
-	}{
-		"more is waiting":    {pause: maxPause, left: true, want: 0},
-		"too much":           {pause: time.Millisecond, most: fullSweep + 1, want: 750 * time.Microsecond},
-		"too much, shortest": {pause: minPause, most: fullSweep + 1, want: 0},
-		"little":             {pause: time.Millisecond, most: 0, want: 1250 * time.Microsecond},
-		"little, longest":    {pause: maxPause, most: 0, want: maxPause},
-		"little, from none":  {pause: 0, most: 0, want: minPause},
-		"just right":         {pause: time.Millisecond, most: lowSweep + 1, want: time.Millisecond},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := nextPause(c.pause, c.most, c.left); got != c.want {
-				t.Errorf("%s: %v, want %v", name, got, c.want)
-			}
-		})
-	}
 }
 
 // A server that was stopped resumes where it was.
@@ -234,8 +201,8 @@ func TestGrace(t *testing.T) {
 	l.await(0, model.DRAM, 10)
 	l.stop()
 	for _, p := range l.server.reporters { // as if the kernel had no pidfds
-		l.server.unwatch(p.pidfd)
-		p.pidfd = -1
+		p.exit.file.Close()
+		p.exit = nil
 	}
 	l.run()
 	c.Close()
@@ -272,7 +239,7 @@ func TestBoundedReplies(t *testing.T) {
 	}
 }
 
-// A large text is made outside the loop.
+// A large text is made between turns.
 func TestLargeText(t *testing.T) {
 	l := serve(t, nil)
 	p := l.ledger.Open(ledger.Info{ProcessID: model.ProcessID{PID: 1}}, time.Now())

@@ -2,6 +2,7 @@ package allocsock
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -54,6 +55,8 @@ type procState struct {
 // Export returns the state and the sockets of all clients. Run must have
 // returned. The descriptors stay the server's: the receiver gets duplicates.
 func (s *Server) Export() (State, []int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	st := State{Since: s.since, Dumps: s.Dumps(), Stats: s.Stats()}
 	index := map[*reporter]int{}
 	for _, p := range s.reporters {
@@ -62,13 +65,13 @@ func (s *Server) Export() (State, []int, error) {
 	}
 	fds := make([]int, 0, len(s.conns))
 	for c := range s.conns {
-		cookie, err := unix.GetsockoptUint64(c.fd, unix.SOL_SOCKET, unix.SO_COOKIE)
+		cookie, err := unix.GetsockoptUint64(c.sock.fd, unix.SOL_SOCKET, unix.SO_COOKIE)
 		if err != nil {
 			return State{}, nil, fmt.Errorf("naming a connection: %w", err)
 		}
 		cs := connState{
-			Cookie: cookie, Since: c.since, Proc: -1, Pending: c.pending, Out: c.out,
-			Ended: c.ended, Finish: c.finish, Warned: c.warned, Orphan: c.owner != nil && c.owner.ended,
+			Cookie: cookie, Since: c.since, Proc: -1, Pending: c.pending, Out: c.replies.out,
+			Ended: c.ended, Finish: c.replies.finish, Warned: c.warned, Orphan: c.owner != nil && c.owner.ended,
 			Mode: c.dec.mode, Size: c.dec.size, Guessed: c.dec.guessed, Reading: c.dec.reading,
 			SentPID: c.dec.sentPID, Asked: c.dec.blankAnswered,
 		}
@@ -76,7 +79,7 @@ func (s *Server) Export() (State, []int, error) {
 			cs.Proc = i
 		}
 		st.Conns = append(st.Conns, cs)
-		fds = append(fds, c.fd)
+		fds = append(fds, c.sock.fd)
 	}
 	return st, fds, nil
 }
@@ -86,7 +89,8 @@ func (s *Server) Export() (State, []int, error) {
 // or not the state has them: after a daemon was killed they may be all there
 // is.
 func (s *Server) Import(st State, fds []int) error {
-	s.now = time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if st.Since.Ticks != 0 {
 		s.since = st.Since
 	}
@@ -104,7 +108,7 @@ func (s *Server) Import(st State, fds []int) error {
 		}
 	}
 	for _, p := range procs {
-		s.watchImported(p)
+		s.findExit(p)
 	}
 	s.dumps.list = append(s.dumps.list, st.Dumps...)
 	slices.Reverse(s.dumps.list)
@@ -112,10 +116,10 @@ func (s *Server) Import(st State, fds []int) error {
 	return nil
 }
 
-// importProc watches a process again.
+// importProc watches a process again. With mu.
 func (s *Server) importProc(ps procState) *reporter {
-	p := &reporter{key: ps.Key, uid: ps.UID, name: ps.Name, sentPID: ps.SentPID, pidfd: -1, conns: map[*conn]struct{}{}}
-	p.ledger = s.opt.Ledger.Open(ledger.Info{ProcessID: ps.Key, UID: ps.UID, Name: ps.Name}, s.now)
+	p := &reporter{key: ps.Key, uid: ps.UID, name: ps.Name, sentPID: ps.SentPID, conns: map[*conn]struct{}{}}
+	p.ledger = s.opt.Ledger.Open(ledger.Info{ProcessID: ps.Key, UID: ps.UID, Name: ps.Name}, time.Now())
 	s.pools.reporters.Force(p.uid, 1)
 	s.reporters[p.key] = p
 	if ps.Key.PID == 0 || ps.Key.StartTicks&syntheticBit != 0 {
@@ -123,21 +127,22 @@ func (s *Server) importProc(ps procState) *reporter {
 	}
 	if fd, err := unix.PidfdOpen(ps.Key.PID, 0); err == nil {
 		if start, _ := readStat(ps.Key.PID); start == ps.Key.StartTicks {
-			p.pidfd = fd
 			s.pools.descriptors.Force(p.uid, 1)
+			s.setExit(p, fd)
 			return p
 		}
 		unix.Close(fd)
 	}
-	p.exited = true
+	p.leaves = exited
 	return p
 }
 
-// importConn adds one connection of a predecessor.
+// importConn adds one connection of a predecessor. With mu.
 func (s *Server) importConn(fd int, states map[uint64]connState, procs []*reporter) error {
 	unix.CloseOnExec(fd)
-	if err := unix.SetNonblock(fd, true); err != nil {
-		return fmt.Errorf("taking over a connection: %w", err)
+	x, err := newSocket(fd)
+	if err != nil {
+		return err
 	}
 	cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
 	if err != nil {
@@ -145,28 +150,28 @@ func (s *Server) importConn(fd int, states map[uint64]connState, procs []*report
 	}
 	cs, known := states[cookie]
 	if known && cs.Cookie == 0 {
-		unix.Close(fd) // it came twice
+		x.file.Close() // it came twice
 		return nil
 	}
 	states[cookie] = connState{}
-	c := &conn{fd: fd, since: s.now}
+	c := &conn{sock: x, since: time.Now()}
 	if known {
-		c = &conn{
-			fd: fd, since: cs.Since, pending: cs.Pending, out: cs.Out, ended: cs.Ended, finish: cs.Finish, warned: cs.Warned,
-			dec: decoder{
-				mode: cs.Mode, size: cs.Size, guessed: cs.Guessed, reading: cs.Reading, sentPID: cs.SentPID, blankAnswered: cs.Asked,
-			},
+		c.since, c.pending, c.ended, c.warned = cs.Since, cs.Pending, cs.Ended, cs.Warned
+		c.replies.out, c.replies.finish = cs.Out, cs.Finish
+		c.dec = decoder{
+			mode: cs.Mode, size: cs.Size, guessed: cs.Guessed, reading: cs.Reading, sentPID: cs.SentPID, blankAnswered: cs.Asked,
 		}
+	}
+	if c.ended {
+		c.applied.Store(math.MaxInt64)
 	}
 	c.dec.sanitize()
 	if c.cred, err = credentials(fd); err != nil {
 		return err
 	}
 	s.pools.descriptors.Force(int(c.cred.Uid), 1)
-	if err := s.addConn(c); err != nil {
-		return err
-	}
-	s.pools.unread.Force(int(c.cred.Uid), int64(len(c.out)))
+	s.addConn(c)
+	s.pools.unread.Force(int(c.cred.Uid), int64(len(c.replies.out)))
 	switch {
 	case !known:
 		// The position in the stream is unknown: search for a header.
@@ -177,33 +182,25 @@ func (s *Server) importConn(fd int, states map[uint64]connState, procs []*report
 	case cs.Proc >= 0 && cs.Proc < len(procs):
 		s.setOwner(c, procs[cs.Proc])
 	}
-	if len(c.pending) > maxLine { // it waited for its user's turn, or for a text
-		s.park(c)
-		s.unpark(c)
-		return nil
-	}
-	s.settleLater(c, len(c.pending) > 0)
-	s.updateInterest(c)
 	return nil
 }
 
-// watchImported makes sure that the exit of a process will be noticed.
-func (s *Server) watchImported(p *reporter) {
-	if p.pidfd < 0 && !p.exited {
-		for c := range p.conns { // any will do
-			if p.pidfd, p.exited = openPIDFD(c.fd, p.key.PID); p.pidfd >= 0 {
-				s.pools.descriptors.Force(p.uid, 1)
-			}
-			break
-		}
+// findExit finds a process that its number does not tell by one of its connections.
+// With mu.
+func (s *Server) findExit(p *reporter) {
+	if p.exit != nil || p.leaves != "" {
+		return
 	}
-	s.watchProcess(p)
-	switch {
-	case p.exited:
-		s.addDying(p, "exited")
-	case p.pidfd < 0 && len(p.conns) == 0:
-		p.graceEnd = s.now.Add(s.opt.Grace)
-		s.graces = append(s.graces, p)
+	for c := range p.conns { // any will do
+		pidfd, gone := openPIDFD(c.sock.fd, p.key.PID)
+		if gone {
+			p.leaves = exited
+		}
+		if pidfd >= 0 {
+			s.pools.descriptors.Force(p.uid, 1)
+			s.setExit(p, pidfd)
+		}
+		return
 	}
 }
 
@@ -215,6 +212,4 @@ func (c *counts) restore(s apitype.AllocSocket) {
 	c.dropped.Store(s.Dropped)
 	c.rejected.Store(s.Rejected)
 	c.skipped.Store(s.Skipped)
-	c.sweeps.Store(s.Sweeps)
-	c.wakes.Store(s.Wakes)
 }

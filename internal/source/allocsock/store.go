@@ -20,32 +20,50 @@ const (
 	storesPerSecond = 4   // after those
 )
 
-// storeLater schedules a connection to be stored by the service manager.
+// storeLater schedules a connection to be stored by the service manager. With mu.
 func (s *Server) storeLater(c *conn) {
-	if s.opt.Store == nil || c.stored || c.fd < 0 || !s.pools.stored.Acquire(c.user.uid, 1) {
+	if s.opt.Store == nil || c.stored || c.closed || !s.pools.stored.Acquire(c.user.uid, 1) {
 		return
 	}
 	c.stored = true
 	s.unstored = append(s.unstored, c)
-	if c.user.uid == 0 {
-		s.storeAt = time.Time{}
-	}
+	s.storeSoon()
 }
 
-func (s *Server) storeDue() {
-	if len(s.unstored) == 0 || s.now.Before(s.storeAt) {
+// storeSoon stores the connections that wait for it, beside their clients. With mu.
+func (s *Server) storeSoon() {
+	if s.storing || len(s.unstored) == 0 || s.closing == nil {
 		return
 	}
-	s.storeAt = s.now.Add(storeEvery)
+	s.storing = true
+	stopped := s.closing
+	s.spawn(func() {
+		for s.storeSome(time.Now()) {
+			select {
+			case <-time.After(storeEvery):
+			case <-stopped:
+				s.mu.Lock()
+				s.storing = false
+				s.mu.Unlock()
+				return
+			}
+		}
+	})
+}
+
+// storeSome stores as many connections as may be now. It is false where none is left.
+func (s *Server) storeSome(now time.Time) (more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	waiting, left, busy := s.unstored[:0], storesAtATime, false
 	for _, c := range s.unstored {
 		switch {
-		case c.fd < 0: // it is closed
-		case busy || c.user.uid != 0 && (left == 0 || !c.user.mayStore(s.now)):
+		case c.closed:
+		case busy || c.user.uid != 0 && (left == 0 || !c.user.mayStore(now)):
 			waiting = append(waiting, c)
 		default:
 			left = max(left-1, 0)
-			err := s.opt.Store(c.fd)
+			err := s.opt.Store(c.sock.fd)
 			if errors.Is(err, unix.EAGAIN) {
 				busy = true
 				c.user.stores++ // it was not accepted
@@ -56,9 +74,9 @@ func (s *Server) storeDue() {
 		}
 	}
 	clear(s.unstored[len(waiting):])
-	if s.unstored = waiting; len(waiting) == 0 {
-		s.unstored = nil
-	}
+	s.unstored = waiting
+	s.storing = len(waiting) > 0
+	return s.storing
 }
 
 // mayStore reports whether one more connection of a user may be stored now, and

@@ -39,12 +39,6 @@ func AppendHealth(dst []byte, path string, h *apitype.Health) []byte {
 	} else {
 		row("snapshots", "none yet")
 	}
-	if l := h.Loop; l != nil {
-		row("loop", "longest iteration in the last minutes %s; longest for one client %v", turnText(&l.Longest), seconds(l.LongestStep).Round(time.Microsecond))
-		if l.Busiest.CPU > l.Longest.CPU {
-			row("", "most CPU in one iteration %s", turnText(&l.Busiest))
-		}
-	}
 	if len(h.Sources) > 0 {
 		row("sources", "%s", sourcesText(h))
 	}
@@ -109,19 +103,6 @@ func sourcesText(h *apitype.Health) string {
 		list = append(list, text)
 	}
 	return strings.Join(list, ", ")
-}
-
-// turnText says how long a turn took, and how much of that it had no processor.
-func turnText(t *apitype.Turn) string {
-	took, worked := seconds(t.Took).Round(time.Microsecond), seconds(t.CPU).Round(time.Microsecond)
-	text := took.String()
-	if took-worked > time.Millisecond && worked < took/2 {
-		text += fmt.Sprintf(" (CPU %v, the rest waiting for a core or a lock)", worked)
-	}
-	if t.Work != "" {
-		text += ", mostly " + words.Escape(t.Work)
-	}
-	return text
 }
 
 func appendBudgets(dst []byte, budgets []budget.State) []byte {
