@@ -12,7 +12,6 @@ import (
 	"github.com/ttmon/ttmon/internal/config"
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/golden"
-	"github.com/ttmon/ttmon/internal/view/tui/mem"
 	"github.com/ttmon/ttmon/internal/view/tui/top"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
 )
@@ -25,7 +24,7 @@ func sections(cmd *cobra.Command) []clidocs.Section {
 	case "ttmon top":
 		return []clidocs.Section{keys(top.Keys()), configuration("display.", "top."), exitStatus(), environment(true), files(true)}
 	case "ttmon mem":
-		return []clidocs.Section{keys(mem.AllKeys()), configuration("display.", "mem."), exitStatus(), environment(true), files(true)}
+		return []clidocs.Section{keys(top.MemoryKeys()), configuration("display.", "top.interval", "top.charts."), exitStatus(), environment(true), files(true)}
 	case "ttmon smi":
 		return []clidocs.Section{environment(false), files(false)}
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/ttmon/ttmon/internal/repeat"
 	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/view/tui"
-	"github.com/ttmon/ttmon/internal/view/tui/act"
 	"github.com/ttmon/ttmon/internal/view/tui/mem"
+	"github.com/ttmon/ttmon/internal/view/tui/top"
 )
 
 // memCmd is the command ttmon mem with its flags.
@@ -136,23 +136,11 @@ func (m *memCmd) run() error {
 	if m.blocks.asked() {
 		return m.runBlocks()
 	}
-	_, c, err := m.load(m.app)
+	path, c, err := m.configure()
 	if err != nil {
 		return err
 	}
-	if m.cmd.Flags().Changed("refresh") {
-		m.every = time.Duration(m.refresh) * time.Millisecond
-	}
-	if m.cmd.Flags().Changed("refresh") || m.cmd.Flags().Changed("interval") {
-		err = config.OptionAt("mem.interval").Set(&c, m.every.String())
-	}
-	if err == nil {
-		err = m.setTheme(&c)
-	}
-	if err != nil {
-		return exit.Usage("%w", err)
-	}
-	src, err := m.source(m.app, time.Duration(c.Mem.Interval))
+	src, err := m.source(m.app, time.Duration(c.Top.Interval))
 	if err != nil {
 		return err
 	}
@@ -171,13 +159,30 @@ func (m *memCmd) run() error {
 	if width, _, terminal := console.Size(m.Stdout); m.once || m.plain || m.NeedsTerminal("mem") != nil {
 		return m.print(src, c, mem.Text{Only: m.ids, Bars: terminal, Width: width})
 	}
-	actions := &act.Actions{Buffers: src.buffers, Blocks: src.blocks, Past: src.past}
-	o := mem.Options{Config: c, Only: m.ids, Source: src.name, Recorded: src.recorded}
-	if src.backfill != nil {
-		o.Own = src.backfill([]string{"dram", "l1", "l1_small", "trace", "cb", "kernel"})
+	return m.showTop(src, path, top.Options{Config: c, Memory: true})
+}
+
+// configure joins the configuration file with the flags.
+func (m *memCmd) configure() (path string, c config.Config, err error) {
+	if path, c, err = m.load(m.app); err != nil {
+		return path, c, err
 	}
-	screen := mem.New(o)
-	return m.show(src, screen, tui.Options{Source: src, Interval: time.Duration(c.Mem.Interval), Do: actions.Do})
+	if m.cmd.Flags().Changed("refresh") {
+		m.every = time.Duration(m.refresh) * time.Millisecond
+	}
+	if m.cmd.Flags().Changed("refresh") || m.cmd.Flags().Changed("interval") {
+		err = config.OptionAt("top.interval").Set(&c, m.every.String())
+	}
+	if m.all || len(m.ids) > 0 {
+		c.Top.Devices.Only = m.ids
+	}
+	if err == nil {
+		err = m.setTheme(&c)
+	}
+	if err != nil {
+		return path, c, exit.Usage("%w", err)
+	}
+	return path, c, nil
 }
 
 // setTheme applies --color=never, and checks that the theme can be read before a screen
@@ -214,7 +219,7 @@ func (m *memCmd) print(src source, c config.Config, text mem.Text) error {
 		if m.once {
 			return troubledAmong(s, m.ids)
 		}
-		if next = next.Add(time.Duration(c.Mem.Interval)); !repeat.Wait(ctx, next) {
+		if next = next.Add(time.Duration(c.Top.Interval)); !repeat.Wait(ctx, next) {
 			return nil
 		}
 	}

@@ -100,22 +100,14 @@ func (m *memCmd) runBlocks() error {
 
 // showBlocks draws the allocators of a process on the screen, again and again.
 func (m *memCmd) showBlocks(h *host.Host, answer *mem.Answer) error {
-	_, c, err := m.load(m.app)
+	_, c, err := m.configure()
 	if err != nil {
 		return err
-	}
-	theme := c.Display.Theme
-	if m.Color == "never" {
-		theme = "mono"
-	}
-	interval := time.Duration(c.Mem.Interval)
-	if m.cmd.Flags().Changed("refresh") {
-		interval = max(time.Duration(m.refresh)*time.Millisecond, 100*time.Millisecond)
 	}
 	do := func(ctx context.Context, _ tui.Effect) tui.Event {
 		return answer.Refresh(ctx)
 	}
-	return m.show(source{}, bank.New(string(theme)), tui.Options{Source: h, Interval: interval, Do: do})
+	return m.show(source{}, bank.New(c.Display.Theme), tui.Options{Source: h, Interval: time.Duration(c.Top.Interval), Do: do})
 }
 
 // printBlocks prints maps of banks.

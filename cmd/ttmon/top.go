@@ -144,9 +144,14 @@ func (t *topCmd) run() error {
 	if c.Top.Runs {
 		src.keepRuns(t.Getenv, time.Duration(c.Top.Interval))
 	}
-	o := top.Options{Config: c, Source: src.name, NoKill: src.noKill}
+	return t.showTop(src, path, top.Options{Config: c})
+}
+
+// showTop shows a source on the screen of ttmon top; its configuration is saved at a path.
+func (a *app) showTop(src source, path string, o top.Options) error {
+	o.Source, o.NoKill, o.Recorded = src.name, src.noKill, src.recorded
 	if src.backfill != nil {
-		o.Own = src.backfill(top.MetricNames(c.Top.Charts.Metrics))
+		o.Own = src.backfill(o.Charts())
 	}
 	state, err := top.New(o)
 	if err != nil {
@@ -157,7 +162,7 @@ func (t *topCmd) run() error {
 		actions.Kill = func(t act.Target, sig syscall.Signal) error { return proc.Signal(processID(t), sig) }
 		actions.Environ = func(t act.Target) ([]string, error) { return proc.EnvironOf(processID(t)) }
 	}
-	return t.show(src, state, tui.Options{Source: src, Interval: time.Duration(c.Top.Interval), Do: actions.Do})
+	return a.show(src, state, tui.Options{Source: src, Interval: time.Duration(o.Config.Top.Interval), Do: actions.Do})
 }
 
 func processID(t act.Target) model.ProcessID {

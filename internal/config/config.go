@@ -10,7 +10,6 @@ import (
 type Config struct {
 	Display Display `toml:"display"`
 	Top     Top     `toml:"top"`
-	Mem     Mem     `toml:"mem"`
 }
 
 // Display is what all screens share.
@@ -60,12 +59,6 @@ type Processes struct {
 	Filter     string   `toml:"filter"`
 }
 
-// Mem is ttmon mem.
-type Mem struct {
-	Interval Duration `toml:"interval"`
-	Span     Duration `toml:"span"`
-}
-
 // Default is the configuration without a file.
 func Default() Config {
 	return Config{
@@ -78,7 +71,6 @@ func Default() Config {
 			Charts:    Charts{Show: "auto", Metrics: []string{"dram", "power"}, By: "metric", Span: Duration(10 * time.Minute), Scale: "limit"},
 			Processes: Processes{Show: true, Sort: "dram", Descending: true},
 		},
-		Mem: Mem{Interval: Duration(time.Second), Span: Duration(10 * time.Minute)},
 	}
 }
 

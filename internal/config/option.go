@@ -57,7 +57,7 @@ func Options() []Option {
 		},
 
 		{
-			Path: "top.interval", Title: "Interval", Help: "Time between two updates.",
+			Path: "top.interval", Title: "Interval", Help: "Time between two updates, of ttmon mem too.",
 			Min: minInterval, Max: maxInterval, field: func(c *Config) any { return &c.Top.Interval },
 		},
 		{
@@ -142,15 +142,6 @@ func Options() []Option {
 		{
 			Path: "top.processes.filter", Title: "Filter", Help: "Only processes that match: user=root dram>1G device=3 cmd~llama.",
 			field: func(c *Config) any { return &c.Top.Processes.Filter },
-		},
-
-		{
-			Path: "mem.interval", Title: "Interval", Help: "Time between two updates of ttmon mem.",
-			Min: minInterval, Max: maxInterval, field: func(c *Config) any { return &c.Mem.Interval },
-		},
-		{
-			Path: "mem.span", Title: "Span", Help: "How much time the chart of ttmon mem shows.",
-			Min: minSpan, Max: maxSpan, field: func(c *Config) any { return &c.Mem.Span },
 		},
 	}
 }

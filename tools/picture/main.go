@@ -21,7 +21,6 @@ import (
 	"github.com/ttmon/ttmon/internal/config"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/view/tui/mem"
 	"github.com/ttmon/ttmon/internal/view/tui/picture"
 	"github.com/ttmon/ttmon/internal/view/tui/theme"
 	"github.com/ttmon/ttmon/internal/view/tui/top"
@@ -130,11 +129,8 @@ func run(screen string, devices int, size, name, keys string, seconds int, set s
 }
 
 func open(screen string, cfg config.Config) (tui.App, error) {
-	switch screen {
-	case "top":
-		return top.New(top.Options{Config: cfg})
-	case "mem":
-		return mem.New(mem.Options{Config: cfg}), nil
+	if screen == "top" || screen == "mem" {
+		return top.New(top.Options{Config: cfg, Memory: screen == "mem"})
 	}
 	return nil, fmt.Errorf("-screen %s: top or mem", screen)
 }

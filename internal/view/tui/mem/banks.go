@@ -24,10 +24,10 @@ type banks struct {
 // blocks.
 const mapEvery = 2 * time.Second
 
-// Wants is what the screen has to ask for, after a sample or a key.
+// Wants is what the page has to ask for, after a sample or a key.
 func (s *State) Wants() []tui.Effect {
 	c, ok := s.selected()
-	if !ok || s.depth != oneChip || s.paused {
+	if !ok || s.depth != oneChip || s.past {
 		return nil
 	}
 	for _, h := range holders(s.shown, c, s.pool) {

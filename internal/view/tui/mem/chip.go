@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/history"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui"
@@ -155,10 +154,10 @@ func (s *State) drawHolder(row cells.Area, c chip, h *holder, i int) {
 	switch k := h.key(c); {
 	case !ok:
 		tail.Put(0, 0, words.Truncate(h.note, tail.W), cells.Faint)
-	case s.trend.mark != nil:
-		tail.Put(0, 0, words.Truncate(deltaSince(h.mem[s.pool], s.trend.mark, k, s.pool), tail.W), cells.Text)
+	case s.changes().mark != nil:
+		tail.Put(0, 0, words.Truncate(deltaSince(h.mem[s.pool], s.changes().mark, k, s.pool), tail.W), cells.Text)
 	default:
-		text := "peak " + words.Figure(s.trend.top[k][s.pool])
+		text := "peak " + words.Figure(s.changes().top[k][s.pool])
 		if row.W >= wideRow {
 			text = words.Pad(words.SourceShort(h.source), 8) + "  " + text
 		}
@@ -199,36 +198,13 @@ func (s *State) drawGhost(row cells.Area, g *model.StaleSlot) {
 
 // drawChart draws the chosen pool over time.
 func (s *State) drawChart(area cells.Area, c chip) {
-	if area.H < 4 {
-		return
-	}
 	frame := chart.Frames(area, 1, 1)
 	if frame == nil {
 		return
 	}
-	room := chart.Divide(area.Sub(1, 1, area.W-2, area.H-2), false)
-	win := chart.Window{End: s.shown.Time, Span: s.shownSpan()}
-	if s.paused {
-		win.End = win.End.Add(-win.Step(room.Columns))
-	}
-	b := make([]history.Bucket, room.Columns)
-	ch := chart.Chart{
-		From: win.From(room.Columns), Step: win.Step(room.Columns),
-		Filled: true, Cursor: -1, Lines: []chart.Line{{Style: cells.Series0, Buckets: b}},
-	}
-	s.hist.Range(b, gauge.ChipKey(c.dev, c.i, s.pool), ch.From, ch.Step)
-	_, hi, _ := gauge.Span(b)
 	limit := 0.0
 	if _, total, ok := words.Taken(s.pool, &c.mem().Pools[s.pool]); ok {
 		limit = float64(total)
 	}
-	unit, per := metric.Bytes.Axis(max(hi, limit))
-	ch.Scale = chart.UpTo(limit/per, hi/per)
-	ch.Scale.Top *= per
-	ch.Limit = limit
-	ch.Tick = func(v float64) string { return metric.Bytes.Tick(v, per) }
-	ch.Draw(room)
-	frame[0].Put(1, 0, " "+words.PoolName(s.pool)+" "+unit+" ", cells.Text)
-	frame[0].Put(1, frame[0].H-1, " "+words.Span(win.Span)+" ", cells.Axis)
-	frame[0].PutRight(frame[0].W-1, frame[0].H-1, " "+s.endName()+" ", cells.Axis)
+	s.o.Chart(frame[0], gauge.ChipKey(c.dev, c.i, s.pool), words.PoolName(s.pool), metric.Bytes, limit)
 }

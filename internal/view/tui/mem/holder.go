@@ -57,10 +57,10 @@ func (p *holderPage) entries(s *State, c chip) []widget.Entry {
 				value += " " + words.PoolName(model.DRAM)
 			}
 		}
-		if peak := s.trend.top[k][q]; peak.Positive() {
+		if peak := s.changes().top[k][q]; peak.Positive() {
 			value += "   peak " + words.Figure(peak)
 		}
-		if m := s.trend.mark; m != nil {
+		if m := s.changes().mark; m != nil {
 			value += "   " + deltaSince(p.last.mem[q], m, k, q)
 		}
 		out = append(out, widget.Entry{Name: words.PoolName(q), Value: value})

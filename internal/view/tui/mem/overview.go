@@ -201,17 +201,17 @@ func percent(r float64) string {
 
 // changeTitle and change are the column of rates, or of changes since a mark.
 func (s *State) changeTitle() string {
-	if s.trend.mark != nil {
+	if s.changes().mark != nil {
 		return "since mark"
 	}
 	return "change"
 }
 
 func (s *State) change(c chip, p model.Pool) string {
-	if m := s.trend.mark; m != nil {
+	if m := s.changes().mark; m != nil {
 		return delta(c.mem().Pools[p].Used, m.chips[c.key()][p])
 	}
-	return speed(s.trend.rate[c.key()][p])
+	return speed(s.changes().rate[c.key()][p])
 }
 
 // Widths of the parts of a pool's row.
@@ -252,7 +252,7 @@ func (s *State) drawPool(row cells.Area, c chip, p model.Pool, segments []segmen
 		x += ofWidth
 	}
 	row.PutRight(x+changeWidth, 0, s.change(c, p), cells.Text)
-	if v := s.trend.peak[c.key()][p]; showPeak && m.Pools[p].Used.Known() {
+	if v := s.changes().peak[c.key()][p]; showPeak && m.Pools[p].Used.Known() {
 		row.PutRight(row.W-1, 0, "peak "+words.Figure(v), cells.Faint)
 	}
 }

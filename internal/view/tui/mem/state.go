@@ -1,60 +1,40 @@
 package mem
 
 import (
-	"time"
-
-	"github.com/ttmon/ttmon/internal/config"
 	"github.com/ttmon/ttmon/internal/history"
+	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/view/tui/gauge"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
 	"github.com/ttmon/ttmon/internal/words"
 )
 
-// Options is what the screens start with.
+// Options is what the page starts with.
 type Options struct {
-	Config config.Config
-	Only   []string // devices by any of their names; empty: all
-	// History is where the chart comes from. Nil: the screens keep their own;
-	// given: its owner fills it.
-	History history.Reader
-	// Own begins what this run has seen with what a daemon saw before.
-	Own    *history.Store
-	Source string // as in ttmon top
+	Only []string // devices by any of their names; empty: all
 	// Recorded says that the source can go back and stand still: a map is of the
 	// moment that is shown.
 	Recorded bool
+	// Chart draws a series in a frame: its title, how its numbers are written, and the
+	// limit of its scale, 0: there is none.
+	Chart func(frame cells.Area, of history.Key, title string, form metric.Form, limit float64)
 }
 
-// State is the whole screen. Make one with New.
+// State is the whole page. Make one with New.
 type State struct {
-	o      Options
-	hist   history.Reader
-	own    *history.Store // hist, if this screen fills it
-	gauges *gauge.Set
-	trend  trend
-
-	live, shown *model.Snapshot
-	lost        string // the source does not answer: why
-	lostFor     time.Duration
-	paused      bool
-	past        past
-	around      widget.Around
+	o     Options
+	trend trend // of the present
+	shown *model.Snapshot
+	past  bool // what is shown is of an earlier moment
 
 	depth  depth
 	chip   chipKey // the selected chip
 	list   widget.List
 	who    widget.List
 	pool   model.Pool // in the chart, and what holders are sorted by
-	span   time.Duration
-	zoomed bool // the user chose the span
 	holder holderPage
 	banks  banks
-	help   *widget.Help
-	hits   widget.Hits
 }
 
 // depth is how far the user went in.
@@ -66,69 +46,38 @@ const (
 	oneHolder              // what one process holds of it
 )
 
-// New returns the state before the first snapshot.
-func New(o Options) *State {
-	s := &State{o: o, hist: o.History, span: time.Duration(o.Config.Mem.Span)}
-	if s.hist == nil {
-		s.own, s.gauges = o.Own, gauge.New()
-		if s.own == nil {
-			s.own = history.New()
-		}
-		s.hist = s.own
-	}
-	return s
-}
+// New returns the page before the first snapshot.
+func New(o Options) *State { return &State{o: o} }
 
-// Appearance implements tui.App.
-func (s *State) Appearance() tui.Appearance {
-	return tui.Appearance{Theme: s.o.Config.Display.Theme, Mouse: s.o.Config.Display.Mouse, Round: s.o.Config.Display.Corners == "round"}
-}
+// OfOneChip is a page with a chip open, which has all keys: for documents.
+func OfOneChip() *State { return &State{depth: oneChip} }
 
-// Update implements tui.App.
-func (s *State) Update(ev tui.Event) []tui.Effect {
-	switch ev := ev.(type) {
-	case tui.Sample:
-		s.lost = ""
-		s.Sample(ev.Snapshot)
-		return s.Wants()
-	case tui.Jumped:
-		s.trend, s.past, s.paused = trend{}, past{}, false
-	case tui.Lost:
-		s.lost = words.Escape(ev.Err.Error())
-		if s.live != nil {
-			s.lostFor = ev.At.Sub(s.live.Time)
-		}
-	case tui.Key:
-		return append(s.Key(ev), s.Wants()...)
-	case tui.Mouse:
-		if ev.Action != tui.Release {
-			return s.hits.Send(ev)
-		}
-	case act.Inspected:
-		s.Inspected(ev)
-	case act.Mapped:
-		s.Mapped(ev)
-	case act.Loaded:
-		s.showPast(ev)
-	}
-	return nil
-}
+// Sample takes in the newest snapshot, for rates, peaks and the mark.
+func (s *State) Sample(snap *model.Snapshot) { s.trend.addSample(snap) }
 
-// Sample takes in a snapshot.
-func (s *State) Sample(snap *model.Snapshot) {
-	first := s.live == nil
-	s.live = snap
-	if s.own != nil {
-		s.gauges.Record(s.own, snap)
+// Show makes a snapshot the one that is drawn: the newest, or one of an earlier moment.
+func (s *State) Show(snap *model.Snapshot, past bool) {
+	first := s.shown == nil
+	if past != s.past {
+		s.banks = banks{} // maps are of now
 	}
-	s.nowTrend().addSample(snap)
-	if !s.paused {
-		s.shown = snap
-	}
+	s.shown, s.past = snap, past
 	s.clampSelection()
 	if first && len(s.chips()) == 1 && s.depth == overview {
 		s.depth = oneChip // nothing to choose from
 	}
+}
+
+// Forget drops what does not lead to the samples that follow.
+func (s *State) Forget() { s.trend = trend{} }
+
+// changes are the rates, peaks and the mark that belong to what is shown: of an earlier
+// moment none are known.
+func (s *State) changes() *trend {
+	if s.past {
+		return &trend{}
+	}
+	return &s.trend
 }
 
 // Open goes straight to a device.
@@ -188,27 +137,9 @@ func (s *State) clampSelection() {
 	}
 }
 
-// Draw implements tui.App.
-func (s *State) Draw(g *cells.Grid) {
-	s.hits.Reset()
-	title, rest := g.Area().Top(1)
-	rest, foot := rest.Bottom(1)
-	s.drawTitle(title)
-	s.DrawIn(&s.hits, rest)
-	widget.Footer(&s.hits, foot, s.footer())
-	if s.help != nil {
-		s.hits.Reset()
-		s.help.Draw(&s.hits, g.Area(), s.helpLines(), func() { s.help = nil })
-	}
-}
-
-// DrawIn draws the screen without title and footer.
-func (s *State) DrawIn(h *widget.Hits, area cells.Area) {
+// Draw draws the page.
+func (s *State) Draw(h *widget.Hits, area cells.Area) {
 	switch {
-	case s.shown == nil && s.lost != "":
-		area.Put(1, 0, words.Truncate("no data: "+s.lost, area.W-2), cells.Bad)
-	case s.shown == nil:
-		area.Put(1, 0, "Waiting for the first sample …", cells.Strong)
 	case len(s.chips()) == 0:
 		area.Put(1, 0, "There is no device to show.", cells.Strong)
 	case s.depth == overview:
@@ -227,50 +158,17 @@ func (s *State) DrawIn(h *widget.Hits, area cells.Area) {
 	}
 }
 
-func (s *State) drawTitle(row cells.Area) {
-	x := row.W
-	for _, b := range s.badges() {
-		row.PutRight(x, 0, b.text, b.style)
-		x -= words.Width(b.text) + 1
+// Mark says since when changes are counted; empty: since the last sample.
+func (s *State) Mark() string {
+	if m := s.changes().mark; m != nil {
+		return "since the mark at " + m.at.Local().Format("15:04:05")
 	}
-	left := row.Sub(0, 0, max(x, 0), 1)
-	if s.shown == nil {
-		left.Put(1, 0, "ttmon mem", cells.Strong)
-		return
-	}
-	at := left.Put(1, 0, words.Escape(s.shown.Host.Name), cells.Strong) + 2
-	if m := s.trend.mark; m != nil {
-		at = left.Put(at, 0, "since the mark at "+m.at.Local().Format("15:04:05"), cells.Label) + 2
-	}
-	if s.past.why != "" {
-		at = left.Put(at, 0, words.Truncate(s.past.why, left.W-at), cells.Warn) + 2
-	}
-	if s.lost != "" {
-		text := "no update for " + words.Span(s.lostFor) + ": " + s.lost + ". Retrying; the data shown is old."
-		left.Put(at, 0, words.Truncate(text, left.W-at), cells.Bad)
-	}
+	return ""
 }
 
-type badge struct {
-	text  string
-	style cells.Style
-}
-
-// badges stand at the right end of the title, the first outermost.
-func (s *State) badges() []badge {
-	out := []badge{{s.o.Config.Mem.Interval.String() + " ", cells.Faint}}
-	if s.o.Source != "" {
-		out = append(out, badge{words.Escape(s.o.Source), cells.Faint})
-	} else if s.shown != nil && s.shown.Source == model.Daemon {
-		out = append(out, badge{"ttmond", cells.Faint})
+// Inspected takes in what was found out about a process.
+func (s *State) Inspected(ev act.Inspected) {
+	if ev.Target.PID == s.holder.target.PID && ev.Target.StartTicks == s.holder.target.StartTicks {
+		s.holder.more = &ev
 	}
-	if !s.past.at.IsZero() && s.shown != nil {
-		out = append(out, badge{" PAST " + s.shown.Time.Local().Format("Jan 2 15:04:05") + " ", cells.Banner})
-	} else if s.paused {
-		out = append(out, badge{" PAUSED ", cells.Banner})
-	}
-	if s.shown != nil && s.shown.Simulated {
-		out = append(out, badge{" SIMULATED ", cells.Banner})
-	}
-	return out
 }

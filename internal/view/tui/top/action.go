@@ -44,9 +44,6 @@ func (s *State) closeOne() bool {
 
 func (s *State) pause() []tui.Effect {
 	s.paused = !s.paused
-	if s.memory != nil {
-		s.memory.Pause(s.paused)
-	}
 	if !s.paused {
 		s.past = time.Time{}
 		s.chart.live()

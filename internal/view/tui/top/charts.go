@@ -70,15 +70,23 @@ func (s *State) metrics() []string {
 	return append(usual, "temperature", "activity")
 }
 
-func chartKeys() []binding {
+// timeKeys choose the time that charts show.
+func timeKeys() []binding {
 	return []binding{
-		{keys: []tui.Key{"+", "=", "z"}, foot: "Zoom in", help: "charts: shorter span", do: func(s *State) []tui.Effect { s.chart.zoom(s, 1); return nil }},
-		{keys: []tui.Key{"-", "_", "Z"}, foot: "Zoom out", help: "charts: longer span", do: func(s *State) []tui.Effect { s.chart.zoom(s, -1); return nil }},
+		{keys: []tui.Key{"+", "="}, foot: "Zoom in", help: "charts: shorter span", do: func(s *State) []tui.Effect { s.chart.zoom(s, 1); return nil }},
+		{keys: []tui.Key{"-", "_"}, foot: "Zoom out", help: "charts: longer span", do: func(s *State) []tui.Effect { s.chart.zoom(s, -1); return nil }},
 		{keys: []tui.Key{",", "shift-left", "["}, foot: "Earlier", help: "charts: earlier", do: func(s *State) []tui.Effect { s.chart.pan(s, -1); return nil }},
 		{keys: []tui.Key{".", "shift-right", "]"}, foot: "Later", help: "charts: later", do: func(s *State) []tui.Effect { s.chart.pan(s, 1); return nil }},
+	}
+}
+
+func chartKeys() []binding {
+	zoom := timeKeys()
+	zoom[0].keys, zoom[1].keys = append(zoom[0].keys, "z"), append(zoom[1].keys, "Z")
+	return append(zoom, []binding{
 		{keys: []tui.Key{"d"}, foot: "By device", help: "charts: a chart per metric with all devices, or one per device", do: (*State).toggleBy},
 		{keys: []tui.Key{"s"}, foot: "Scale", help: "charts: scale up to the limit, or fitted", do: (*State).toggleScale},
-	}
+	}...)
 }
 
 func (s *State) toggleBy() []tui.Effect {

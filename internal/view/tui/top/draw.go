@@ -19,7 +19,7 @@ func (s *State) Draw(g *cells.Grid) {
 	title, rest := g.Area().Top(1)
 	rest, footer := rest.Bottom(1)
 	s.drawTitle(title)
-	if s.page != nil {
+	if s.page != nil && s.shown != nil {
 		s.page.draw(s, rest)
 	} else {
 		s.drawMain(rest)
@@ -174,8 +174,11 @@ func (s *State) footKeys() []binding {
 		past = throughPast()
 	}
 	if s.page != nil {
-		back := binding{keys: []tui.Key{"q"}, foot: "Back", do: func(s *State) []tui.Effect { s.page = nil; return nil }}
-		all = append(append([]binding{back}, s.page.keys()...), all[0], all[len(all)-1])
+		all = append(s.page.keys(), all[0], all[len(all)-1], all[2])
+		if !s.outermost() {
+			back := binding{keys: []tui.Key{"q"}, foot: "Back", do: func(s *State) []tui.Effect { return s.key("q") }}
+			all = append([]binding{back}, all...)
+		}
 	} else {
 		all = append(append(append([]binding{}, all[:2]...), onMain()...), all[2:]...)
 	}

@@ -36,7 +36,7 @@ var modes = []struct {
 	{"log", nil, []tui.Key{"e"}},
 	{"help", nil, []tui.Key{"?"}},
 	{"setup", nil, []tui.Key{"f2", "tab", "tab", "tab", "down"}},
-	{"columns", nil, []tui.Key{"f2", "shift-tab", "shift-tab", "down", "enter", " "}},
+	{"columns", nil, []tui.Key{"f2", "shift-tab", "down", "enter", " "}},
 	{"sort", nil, []tui.Key{"f6"}},
 	{"metrics", nil, []tui.Key{"a"}},
 	{"filter", nil, []tui.Key{"/", "u", "s", "e", "r", "=", "a", "*"}},

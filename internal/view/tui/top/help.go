@@ -35,6 +35,9 @@ func (s *State) helpLines() []widget.HelpLine {
 	out = append(out, widget.HelpOf("Charts in focus", s.bound(chartKeys()))...)
 	out = append(out, widget.HelpOf("Everywhere", s.around.Leaves(s.bound(everywhere())))...)
 	out = append(out, widget.HelpLine{}, widget.HelpLine{Text: "What the figures mean"})
+	if p, ok := s.page.(interface{ meanings() []widget.HelpLine }); ok {
+		out = append(out, p.meanings()...)
+	}
 	return append(out, meanings...)
 }
 

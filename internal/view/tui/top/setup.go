@@ -25,7 +25,7 @@ type setup struct {
 
 // sections are the tables of the file, in words.
 var sections = []struct{ title, table string }{
-	{"Display", "display"}, {"General", "top"}, {"Devices", "top.devices"}, {"Charts", "top.charts"}, {"Processes", "top.processes"}, {"Memory", "mem"},
+	{"Display", "display"}, {"General", "top"}, {"Devices", "top.devices"}, {"Charts", "top.charts"}, {"Processes", "top.processes"},
 }
 
 func (s *State) openSetup() []tui.Effect {

@@ -33,6 +33,21 @@ type Options struct {
 	// Source names where snapshots come from when they do not say it
 	// themselves: "ssh lab-4".
 	Source string
+	// Recorded says that the source can go back and stand still.
+	Recorded bool
+	// Memory begins with the page of memory, of ttmon mem.
+	Memory bool
+}
+
+// Charts names the figures whose past is wanted first.
+func (o *Options) Charts() (names []string) {
+	if !o.Memory {
+		return metricNames(o.Config.Top.Charts.Metrics)
+	}
+	for _, p := range model.Pools() {
+		names = append(names, p.String())
+	}
+	return names
 }
 
 // State is the whole screen. Make one with New.
@@ -128,6 +143,10 @@ func New(o Options) (*State, error) {
 	if err := s.proc.setup(&s.cfg.Top.Processes); err != nil {
 		return nil, err
 	}
+	if o.Memory {
+		s.startMemory()
+		s.page = memoryPage{s.memory}
+	}
 	return s, nil
 }
 
@@ -149,7 +168,7 @@ func (s *State) Update(ev tui.Event) []tui.Effect {
 		s.lose(ev)
 	case tui.Key:
 		s.flash = flash{}
-		return s.key(ev)
+		return append(s.key(ev), s.wants()...)
 	case tui.Paste:
 		if t, ok := s.dialog.(interface{ paste(*State, string) }); ok {
 			t.paste(s, string(ev))
@@ -193,19 +212,16 @@ func (s *State) sample(snap *model.Snapshot) []tui.Effect {
 			Text: fmt.Sprintf("the source answers again after %s", words.Span(s.back.until.Sub(s.back.since))),
 		})
 	}
-	if !s.paused && !s.frozen {
-		s.show(snap)
-	}
 	if s.memory != nil {
 		s.memory.Sample(snap)
 	}
-	if p, ok := s.page.(memoryPage); ok {
-		return p.mem.Wants()
+	if !s.paused && !s.frozen {
+		s.show(snap)
 	}
 	if p, ok := s.page.(interface{ sample(*State) []tui.Effect }); ok {
 		return p.sample(s)
 	}
-	return nil
+	return s.wants()
 }
 
 // show makes a snapshot the one that is drawn.
@@ -213,6 +229,9 @@ func (s *State) show(snap *model.Snapshot) {
 	s.shown, s.judged = snap, assess.Of(snap)
 	s.proc.build(s)
 	s.dev.ensureSelection(s)
+	if s.memory != nil {
+		s.memory.Show(snap, !s.past.IsZero())
+	}
 }
 
 func (s *State) note(events ...model.Event) {
@@ -227,7 +246,7 @@ func (s *State) jump(at time.Time) {
 	s.detect, s.paused, s.past = event.Detector{}, false, time.Time{}
 	s.log = slices.DeleteFunc(s.log, func(e model.Event) bool { return e.Time.After(at) })
 	if s.memory != nil {
-		s.memory.Update(tui.Jumped{At: at})
+		s.memory.Forget()
 	}
 }
 

@@ -109,6 +109,9 @@ func (s *State) badges() []badge {
 		}
 		add(always, cells.Bad, text)
 	}
+	if p, ok := s.page.(memoryPage); ok && p.mem.Mark() != "" {
+		add(rankSource, cells.Label, p.mem.Mark())
+	}
 	if s.cfg.Top.ReadOnly {
 		add(rankInterval, cells.Faint, "read-only")
 	}

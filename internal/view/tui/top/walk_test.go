@@ -221,7 +221,7 @@ func TestSetupRefuses(t *testing.T) {
 	if st.s.cfg.Top.Interval != config.Default().Top.Interval {
 		t.Error("a wrong interval was taken")
 	}
-	st.keys("esc", "shift-tab", "shift-tab", "shift-tab", "end", "enter", "d", "r", "a", "m", ">", "enter")
+	st.keys("esc", "shift-tab", "shift-tab", "end", "enter", "d", "r", "a", "m", ">", "enter")
 	if !st.has("a value is missing after dram>") {
 		t.Errorf("no explanation:\n%s", st.draw())
 	}

@@ -42,8 +42,8 @@ func (s *State) parseChart(text string) (w wanted, err error) {
 	return w, nil
 }
 
-// MetricNames are the metrics in a list of charts, each once.
-func MetricNames(charts []string) (names []string) {
+// metricNames are the metrics in a list of charts, each once.
+func metricNames(charts []string) (names []string) {
 	seen := map[string]bool{}
 	for _, c := range charts {
 		metrics, _, _ := strings.Cut(c, "@")

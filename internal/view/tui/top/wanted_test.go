@@ -30,7 +30,7 @@ func TestParseChart(t *testing.T) {
 			}
 		})
 	}
-	if got := MetricNames([]string{"power@0", "pcie_to+pcie_from", "power"}); !slices.Equal(got, []string{"power", "pcie_to", "pcie_from"}) {
+	if got := metricNames([]string{"power@0", "pcie_to+pcie_from", "power"}); !slices.Equal(got, []string{"power", "pcie_to", "pcie_from"}) {
 		t.Errorf("metrics %q", got)
 	}
 }
