@@ -35,7 +35,6 @@ func pageTypes(answers map[string]any) []pageType {
 		{pagejson.Process{}, "SaidProcess"},
 		{pagejson.Use{}, "SaidUse"},
 		{pagejson.Column{}, "Column"},
-		{pagejson.Facts{}, "Facts"},
 		{pagejson.Mesh{}, "Mesh"},
 		{pagejson.Link{}, "MeshLink"},
 		{pagejson.End{}, "MeshEnd"},

@@ -15,6 +15,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/stream"
 	"github.com/ttmon/ttmon/internal/view/doctor"
+	"github.com/ttmon/ttmon/internal/view/facts"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/nagios"
 	"github.com/ttmon/ttmon/internal/view/pagejson"
@@ -180,14 +181,11 @@ func agreeDigits(t *testing.T, s *model.Snapshot) {
 	page := pagejson.Of(s)
 	for i := range s.Devices {
 		d := &s.Devices[i]
-		for _, section := range pagejson.FactsOf(s, d).Sections {
-			if section.Title == string(metric.Memory) || section.Title == string(metric.Telemetry) { // -q shows pools; and nothing of what is off
-				continue
-			}
-			for _, f := range section.Facts {
-				line := regexp.MustCompile(`(?m)^ +` + regexp.QuoteMeta(f.Title) + ` +: ` + regexp.QuoteMeta(f.Text) + `$`)
+		for _, section := range facts.Device(s, d).Parts {
+			for _, f := range section.Pairs {
+				line := regexp.MustCompile(`(?m)^ +` + regexp.QuoteMeta(f.Name) + ` +: ` + regexp.QuoteMeta(f.Value.Text) + `$`)
 				if !line.MatchString(reports[i+1]) {
-					t.Errorf("the page says %s %q of device %d, and -q does not:\n%s", f.Title, f.Text, d.Index, reports[i+1])
+					t.Errorf("the page says %s %q of device %d, and -q does not:\n%s", f.Name, f.Value.Text, d.Index, reports[i+1])
 				}
 			}
 		}

@@ -135,25 +135,6 @@ export interface Column {
   rank: number;
 }
 
-export interface Fact {
-  name: string;
-  title: string;
-  known: boolean;
-  text: string;
-  limit: number | null;
-  level?: Level;
-  time?: string | null;
-}
-
-export interface Section {
-  title: string;
-  facts: Fact[];
-}
-
-export interface Facts {
-  sections: Section[];
-}
-
 export interface MeshEnd {
   device: number;
   chip: string;
@@ -198,6 +179,8 @@ export interface Mesh {
 export interface Pair {
   name: string;
   value: Fact;
+  field?: string;
+  limit?: number | null;
 }
 
 export interface Note {
@@ -247,6 +230,7 @@ export interface SheetMap {
 export interface SheetPart {
   title: string;
   folded?: boolean;
+  below?: boolean;
   pairs?: Pair[];
   table?: SheetTable | null;
   map?: SheetMap | null;

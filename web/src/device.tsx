@@ -11,7 +11,7 @@ import { WhatChanged } from "./changed";
 import { RangeChoice, useRange } from "./range";
 import { setQuery, useRoute } from "./route";
 import { offers, type State } from "./store";
-import type { Facts, Figure, SaidDevice, Value } from "./answers";
+import type { Figure, SaidDevice, Sheet, Value } from "./answers";
 import type { Chip, Device } from "./types";
 
 /** Charts that every device has: a field each, or several of one kind. */
@@ -196,7 +196,7 @@ function Pool(p: { name: string; figure: Figure; part?: boolean }) {
   );
 }
 
-function Charts(p: { s: State; d: Device; facts: Facts | null }) {
+function Charts(p: { s: State; d: Device; facts: Sheet | null }) {
   const range = useRange();
   const route = useRoute();
   const extra = (route.query.get("metric") ?? "").split(",").filter((m) => p.s.metrics.some((x) => x.name === m));
@@ -207,7 +207,7 @@ function Charts(p: { s: State; d: Device; facts: Facts | null }) {
   const marks = ofDevices(events, [p.d.bus_id]);
   const others = p.s.metrics.filter((m) => !all.includes(m.name) && !extra.includes(m.name));
   const help = (name: string) => p.s.metrics.find((m) => m.name === name)?.help;
-  const limit = (name: string) => p.facts?.sections.flatMap((x) => x.facts).find((f) => f.name === name)?.limit;
+  const limit = (name: string) => p.facts?.parts.flatMap((x) => x.pairs ?? []).find((f) => f.field === name)?.limit;
   if (!offers("/v1/range")) return null;
   return (
     <Panel

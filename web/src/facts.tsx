@@ -5,16 +5,16 @@ import { get } from "./api";
 import { moment } from "./figures";
 import { health } from "./parts";
 import type { State } from "./store";
-import type { Facts } from "./answers";
+import type { Sheet } from "./answers";
 
 /** Of which device or process; undefined: there is none. */
-export function useFacts(s: State, which: { device: string } | { pid: string } | undefined): Facts | null {
-  const [facts, set] = useState<Facts | null>(null);
+export function useFacts(s: State, which: { device: string } | { pid: string } | undefined): Sheet | null {
+  const [facts, set] = useState<Sheet | null>(null);
   const q = which && new URLSearchParams(which).toString();
   useEffect(() => {
     if (!q) return;
     const stop = new AbortController();
-    get<Facts>(`facts?${q}${s.at ? "&at=" + encodeURIComponent(s.at) : ""}`, stop.signal)
+    get<Sheet>(`facts?${q}${s.at ? "&at=" + encodeURIComponent(s.at) : ""}`, stop.signal)
       .then(set)
       .catch(() => {}); // the next snapshot asks again
     return () => stop.abort();
@@ -22,17 +22,17 @@ export function useFacts(s: State, which: { device: string } | { pid: string } |
   return facts;
 }
 
-export function AllFacts(p: { of: Facts | null }) {
+export function AllFacts(p: { of: Sheet | null }) {
   return (
     <>
-      {p.of?.sections.map((x) => (
-        <section key={x.title} class="allfacts">
+      {p.of?.parts.map((x, n) => (
+        <section key={n} class="allfacts">
           <h3>{x.title}</h3>
           <dl>
-            {x.facts.map((f) => (
-              <div key={f.name} title={f.name}>
-                <dt>{f.title}</dt>
-                <dd class={f.known ? f.level && health(f.level) : "gone"}>{f.time ? moment(f.time) : f.text}</dd>
+            {x.pairs?.map(({ name, field, value: v }, i) => (
+              <div key={i} title={field}>
+                <dt>{name}</dt>
+                <dd class={v.gone ? "gone" : v.level && health(v.level)}>{v.time ? moment(v.time) : v.text}</dd>
               </div>
             ))}
           </dl>

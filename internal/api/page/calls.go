@@ -29,7 +29,7 @@ func (m Moments) Calls(server *api.Server) []api.Call {
 	return []api.Call{
 		{Method: "GET", Path: "/v1/said", Serve: s.said, Help: "a snapshot in words, as ttmon says it", Params: []api.Param{api.AtParam}, Answer: pagejson.Snapshot{}},
 		{Method: "GET", Path: "/v1/mesh", Serve: s.mesh, Help: "which Ethernet links of the chips are up, and what is cut off", Params: []api.Param{api.AtParam}, Answer: pagejson.Mesh{}},
-		{Method: "GET", Path: "/v1/facts", Serve: s.facts, Help: "all that is known of a device, in sections, as smi -q has it, or of a process", Params: []api.Param{{Name: "device", Help: "bus id"}, {Name: "pid", Help: "of the process, instead of a device"}, api.AtParam}, Answer: pagejson.Facts{}},
+		{Method: "GET", Path: "/v1/facts", Serve: s.facts, Help: "all that is known of a device, in sections, as smi -q has it, or of a process", Params: []api.Param{{Name: "device", Help: "bus id"}, {Name: "pid", Help: "of the process, instead of a device"}, api.AtParam}, Answer: sheet.Sheet{}},
 		{Method: "GET", Path: "/v1/words", Serve: s.words, Cheap: true, Help: "the words for marks, missing values, sources and pools", Answer: api.SchemaOnly{}},
 		{Method: "GET", Path: "/v1/metrics", Serve: s.metrics, Cheap: true, Help: "what /v1/range can be asked for", Answer: metricsAnswer{}},
 		{Method: "GET", Path: "/v1/topology/links", Serve: api.Offered(s.Answers("/v1/topology"), s.links), Help: "the Ethernet links as the page shows them: a row for each, the worst first", Answer: sheet.Table{}},

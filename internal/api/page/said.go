@@ -17,6 +17,7 @@ import (
 	"github.com/ttmon/ttmon/internal/api/past"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/facts"
 	"github.com/ttmon/ttmon/internal/view/pagejson"
 	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/words"
@@ -119,7 +120,7 @@ func (s calls) facts(w http.ResponseWriter, r *http.Request) {
 	if pid := r.URL.Query().Get("pid"); pid != "" {
 		for i := range snap.Processes {
 			if p := &snap.Processes[i]; strconv.Itoa(p.PID) == pid && p.State != model.Hidden {
-				api.Answer(w, http.StatusOK, pagejson.FactsOfProcess(snap, p))
+				api.Answer(w, http.StatusOK, sheet.Sheet{Parts: []sheet.Part{{Title: "What it is", Pairs: facts.Process(snap, p)}}})
 				return
 			}
 		}
@@ -129,7 +130,7 @@ func (s calls) facts(w http.ResponseWriter, r *http.Request) {
 	bus := r.URL.Query().Get("device")
 	for i := range snap.Devices {
 		if d := &snap.Devices[i]; d.BusID == bus {
-			api.Answer(w, http.StatusOK, pagejson.FactsOf(snap, d))
+			api.Answer(w, http.StatusOK, facts.Device(snap, d))
 			return
 		}
 	}

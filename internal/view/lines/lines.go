@@ -62,12 +62,13 @@ func (l Line) Put(a cells.Area, x, y int) int {
 	return x
 }
 
-// Hang breaks a text into lines behind a label, all of them beginning where the first
-// one does, and those behind the first a little further in. Width 0: it is not broken.
+// Hang breaks a text that is too long into lines behind a label, all of them beginning
+// where the first one does, and those behind the first a little further in. Width 0: it is
+// not broken.
 func Hang(label Line, text string, st cells.Style, width, further int) (list []Line) {
 	indent := label.Width()
 	parts := []string{text}
-	if width > 0 {
+	if width > 0 && indent+words.Width(text) > width {
 		parts = words.Wrap(text, max(width-indent-further, leastSentence))
 	}
 	for i, part := range parts {

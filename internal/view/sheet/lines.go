@@ -8,16 +8,26 @@ import (
 	"github.com/ttmon/ttmon/internal/words"
 )
 
-// Lines draws a sheet in so many columns, for text and for screens that scroll.
+// Lines draws a sheet in so many columns, for text.
 func Lines(s *Sheet, width int) []lines.Line {
 	d := &drawer{width: width}
 	s.Draw(d)
 	return d.list
 }
 
+// Screen draws parts in so many columns, for a page of a screen to scroll in: a rule
+// behind each title, and sentences without bullets.
+func Screen(width int, parts ...Part) []lines.Line {
+	d := &drawer{width: width - 1, ruled: true}
+	(&Sheet{Parts: parts}).Draw(d)
+	return d.list
+}
+
 // drawer is the medium of lines.
 type drawer struct {
 	width  int
+	ruled  bool
+	column int // of the values of facts
 	list   []lines.Line
 	hidden int // where a part that is left out began
 	titled bool
@@ -27,6 +37,16 @@ func (d *drawer) add(list ...lines.Line) { d.list = append(d.list, list...) }
 
 // Head draws the title and how it is.
 func (d *drawer) Head(s *Sheet) {
+	for i := range s.Parts {
+		for _, p := range s.Parts[i].Pairs {
+			d.column = max(d.column, words.Width(p.Name))
+		}
+	}
+	least := leastName
+	if d.ruled {
+		least = leastNameOnScreen
+	}
+	d.column = min(max(d.column, least), d.width*9/20)
 	if s.Title != "" {
 		d.add(lines.Hang(nil, s.Title, cells.Strong, d.width, 2)...)
 	}
@@ -40,7 +60,11 @@ func (d *drawer) Begin(p *Part) {
 	if d.hidden = len(d.list); len(d.list) > 0 {
 		d.add(nil)
 	}
-	if d.titled = p.Title != ""; d.titled {
+	switch d.titled = p.Title != ""; {
+	case d.titled && d.ruled && !p.Below:
+		title := " " + words.Truncate(p.Title, d.width-2) + " "
+		d.add(lines.Line{lines.S(title, cells.Strong), lines.S(strings.Repeat("─", max(d.width-words.Width(title), 0)), cells.Faint)})
+	case d.titled:
 		d.add(lines.Styled("  "+words.Truncate(p.Title, d.width-2), cells.Strong))
 	}
 }
@@ -54,21 +78,45 @@ func (d *drawer) End(p *Part) {
 
 // Pairs draws facts, their names beside them.
 func (d *drawer) Pairs(list []Pair) {
-	column := 0
-	for i := range list {
-		column = max(column, words.Width(list[i].Name))
-	}
-	column = min(max(column, leastName), d.width*9/20)
 	for i := range list {
 		p := &list[i]
-		label := lines.Line{lines.S("  "+words.Fit(p.Name, column)+"  ", cells.Label)}
-		d.add(lines.Hang(label, p.Value.Full(), p.Value.style(), d.width, 0)...)
+		label := lines.Line{lines.S("  "+words.Fit(p.Name, d.column)+"  ", cells.Label)}
+		d.hang(label, p.Value.Full(), p.Value.style())
 	}
 }
 
-// leastName is the least width of the names of facts, so that parts stand below each
-// other.
-const leastName = 10
+// hang adds a text behind a label. A page of a screen has nothing beyond its edge, so a
+// word that is longer than the line is broken there.
+func (d *drawer) hang(label lines.Line, text string, st cells.Style) {
+	if d.ruled {
+		text = broken(text, d.width-label.Width())
+	}
+	d.add(lines.Hang(label, text, st, d.width, 0)...)
+}
+
+// broken puts blanks into the words that are longer than a line.
+func broken(text string, width int) string {
+	var b strings.Builder
+	used := 0
+	for _, r := range text {
+		w := words.Width(string(r))
+		if used+w > max(width, 1) {
+			b.WriteByte(' ')
+			used = 0
+		}
+		if used += w; r == ' ' {
+			used = 0
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// The least width of the names of facts, so that values do not move about.
+const (
+	leastName         = 10
+	leastNameOnScreen = 14
+)
 
 // Table draws a table.
 func (d *drawer) Table(t *Table) {
@@ -168,11 +216,14 @@ func (d *drawer) piece(m *Map, width int) {
 // Notes draws sentences, a bullet each.
 func (d *drawer) Notes(list []Note) {
 	bullet := "  - "
-	if d.titled {
+	switch {
+	case d.ruled:
+		bullet = "  "
+	case d.titled:
 		bullet = "    - "
 	}
 	for _, n := range list {
-		d.add(lines.Hang(lines.Plain(bullet), n.Text, cells.OfNote(n.Level), d.width, 0)...)
+		d.hang(lines.Plain(bullet), n.Text, cells.OfNote(n.Level))
 	}
 }
 

@@ -23,6 +23,7 @@ type Sheet struct {
 type Part struct {
 	Title  string `json:"title"`
 	Folded bool   `json:"folded,omitempty"` // details: text leaves them out, a page folds them
+	Below  bool   `json:"below,omitempty"`  // it is a piece of the part before it
 	Pairs  []Pair `json:"pairs,omitempty"`
 	Table  *Table `json:"table,omitempty"`
 	Map    *Map   `json:"map,omitempty"`
@@ -82,8 +83,10 @@ func Text(s string) Value { return Value{Text: s} }
 
 // Pair is a fact with its name.
 type Pair struct {
-	Name  string `json:"name"`
-	Value Value  `json:"value"`
+	Name  string   `json:"name"`
+	Value Value    `json:"value"`
+	Field string   `json:"field,omitempty"` // its name in the table of fields
+	Limit *float64 `json:"limit,omitempty"` // what it is measured against, in the unit of /v1/metrics
 }
 
 // Note is a sentence, and for programs the code of what it says.

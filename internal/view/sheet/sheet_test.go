@@ -1,11 +1,15 @@
 package sheet
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Of more blocks than a screen has points the largest are drawn, by address.
@@ -23,4 +27,39 @@ func TestMapIsBounded(t *testing.T) {
 			t.Fatal("they are not in the order of their addresses")
 		}
 	}
+}
+
+// A page of a screen has a rule behind each title, its values below each other, and
+// nothing beyond its edge.
+func TestScreen(t *testing.T) {
+	drawn := Screen(37, Part{Title: "One", Pairs: []Pair{{Name: "name", Value: Text("a value that is longer than the line")}, {Name: "path", Value: Text("/a/word/without/a/blank")}}},
+		Part{Title: "None"}, Part{Title: "Two", Notes: []Note{{Text: "a sentence"}}}, Part{Title: "Below it", Below: true, Pairs: []Pair{{Name: "x", Value: Value{Text: "N/A", Gone: true}}}})
+	var got []string
+	for _, l := range drawn {
+		got = append(got, l.String())
+	}
+	want := []string{
+		" One ───────────────────────────────", "  name            a value that is", "                  longer than the line", "  path            /a/word/without/a/", "                  blank", "",
+		" Two ───────────────────────────────", "  a sentence", "", "  Below it", "  x               N/A",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What is broken into lines loses nothing but is nowhere wider than a line.
+func FuzzBroken(f *testing.F) {
+	f.Add("some text to break 日本語", 7)
+	f.Fuzz(func(t *testing.T, s string, w int) {
+		s, w = words.Escape(s), 2+(w&0xff)%40
+		out := broken(s, w)
+		for _, word := range strings.Split(out, " ") {
+			if words.Width(word) > w {
+				t.Fatalf("%q takes %d of %d cells", word, words.Width(word), w)
+			}
+		}
+		if strings.ReplaceAll(out, " ", "") != strings.ReplaceAll(s, " ", "") {
+			t.Fatalf("something of %q is lost: %q", s, out)
+		}
+	})
 }

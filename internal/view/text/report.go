@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/assess"
-	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/facts"
+	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/words"
 )
@@ -52,16 +52,21 @@ func ParseSection(name string) (Section, bool) {
 	return s, slices.Contains(Sections(), s)
 }
 
+// parts are the parts of a device's sheet that a section of the report has.
+var parts = map[Section][]string{
+	Identity: {"Identity"}, Health: {"Health"}, Temperature: {"Temperature"}, Power: {"Power"}, Clock: {"Clocks"}, Activity: {"Activity"},
+	Memory: {"Memory"}, PCIe: {"PCIe"}, Firmware: {"Firmware", "Firmware Telemetry", "GDDR", "Ethernet Links"}, PIDs: {"Processes"},
+}
+
 // AppendReport appends the long report: everything that is known, one fact a
 // line, and the full reason where something is not. No sections means all.
 func AppendReport(dst []byte, s *model.Snapshot, sections []Section, o Options) []byte {
-	r := &report{printer: newPrinter(dst, o), snap: s, assessed: assess.Of(s)}
-	r.board = metric.Show(s, r.assessed)
+	r := &report{printer: newPrinter(dst, o)}
 	r.Line("==============TTMON SMI LOG==============", cells.Faint)
 	r.Newline()
 	r.fact(0, "Timestamp", s.Time.In(o.zone()).Format("Mon Jan _2 15:04:05 2006"))
 	r.fact(0, "Host", words.Escape(s.Host.Name)+", Linux "+words.Escape(s.Host.Kernel))
-	r.fact(0, "Driver Version", say(s.Host.DriverVersion, words.Escape))
+	r.fact(0, "Driver Version", facts.Reading(s.Host.DriverVersion, words.Escape))
 	r.fact(0, "Source", string(s.Source))
 	if s.Simulated {
 		r.fact(0, "Simulated", "yes")
@@ -71,24 +76,43 @@ func AppendReport(dst []byte, s *model.Snapshot, sections []Section, o Options) 
 		d := &s.Devices[i]
 		r.Newline()
 		r.Line("Device "+d.BusID, cells.Strong)
+		all := append(facts.Device(s, d).Parts, facts.Users(s, d)...)
 		for _, section := range Sections() {
 			if len(sections) == 0 || slices.Contains(sections, section) {
-				r.section(section, d)
+				(&sheet.Sheet{Parts: named(all, parts[section])}).Draw(r)
 			}
 		}
 	}
 	if len(sections) == 0 || slices.Contains(sections, Memory) {
-		r.unmatchedChips()
+		for _, p := range facts.Unmatched(s) {
+			r.Newline()
+			p.Below = false
+			(&sheet.Sheet{Parts: []sheet.Part{p}}).Draw(&report{printer: r.printer, outer: true})
+		}
 	}
 	r.notices(s, len(sections) > 0 && !slices.Contains(sections, Memory) && !slices.Contains(sections, PIDs))
 	return r.Buf
 }
 
+// named are the parts with some titles, and those below them.
+func named(all []sheet.Part, titles []string) (list []sheet.Part) {
+	in := false
+	for _, p := range all {
+		if !p.Below {
+			in = slices.Contains(titles, p.Title)
+		}
+		if in {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// report is the medium of the long report: nvidia-smi's, a fact a line.
 type report struct {
 	*printer
-	snap     *model.Snapshot
-	assessed *assess.Assessment
-	board    metric.Board
+	outer bool // its parts belong to no device
+	depth int  // of the part that is printed
 }
 
 // factColumn is where values begin.
@@ -96,85 +120,46 @@ const factColumn = 42
 
 // fact prints one line: a name and a value, at a depth.
 func (r *report) fact(depth int, name, value string) {
-	name = words.Pad(strings.Repeat("    ", depth)+name, factColumn)
-	r.Write(name, cells.Text)
-	r.Write(": ", cells.Text)
-	r.Line(value, cells.Text)
+	r.Line(words.Pad(strings.Repeat("    ", depth)+name, factColumn)+": "+value, cells.Text)
 }
 
-func (r *report) title(depth int, name string) {
-	r.Line(strings.Repeat("    ", depth)+name, cells.Strong)
+// Head prints nothing: a device has a line of its own.
+func (r *report) Head(*sheet.Sheet) {}
+
+// Begin prints the title of a part.
+func (r *report) Begin(p *sheet.Part) {
+	switch r.depth = 1; {
+	case p.Below:
+		r.depth = 2
+	case r.outer:
+		r.depth = 0
+	}
+	r.Line(strings.Repeat("    ", r.depth)+p.Title, cells.Strong)
 }
 
-// say formats a reading in full: the value and whether it is nominal, or why it is
-// missing.
-func say[T any](v model.Reading[T], f func(T) string) string {
-	if x, ok := v.Get(); ok {
-		if v.Nominal {
-			return f(x) + " (nominal)"
+// End prints nothing.
+func (r *report) End(*sheet.Part) {}
+
+// Pairs prints a line for each fact.
+func (r *report) Pairs(list []sheet.Pair) {
+	for i := range list {
+		v := list[i].Value
+		if v.Time != nil {
+			v.Text = facts.Clock(v.Time.In(r.o.zone()))
 		}
-		return f(x)
-	}
-	text := words.Missing(v.Status)
-	if v.Status == model.Pending {
-		text = "N/A"
-	}
-	if v.Why != "" {
-		text += " (" + words.Escape(v.Why) + ")"
-	}
-	return text
-}
-
-// fieldSections are the parts of package metric's table of fields that make up a
-// section of the report. Sections without fields print themselves.
-var fieldSections = map[Section][]metric.Section{
-	Identity: {metric.Identity}, Temperature: {metric.Thermal}, Power: {metric.Power}, Clock: {metric.Clocks}, Activity: {metric.Activity},
-	PCIe: {metric.PCIe}, Firmware: {metric.Firmware},
-}
-
-func (r *report) section(section Section, d *model.Device) {
-	switch section {
-	case Health:
-		r.health(d)
-	case Memory:
-		r.memory(d)
-	case PIDs:
-		r.pids(d)
-	}
-	for _, part := range fieldSections[section] {
-		r.title(1, string(part))
-		r.fields(2, part, d)
-	}
-	switch section {
-	case Clock:
-		r.fact(2, "Throttled", words.Throttling(r.assessed, d))
-	case PCIe:
-		if assess.IdleLink(d) {
-			r.fact(2, "Note", "an idle link drops to Gen1 with this firmware")
-		}
-	case Firmware:
-		r.firmwareTelemetry(d)
+		r.fact(r.depth+1, list[i].Name, v.Text)
 	}
 }
 
-// fields prints a section of package metric's table of fields.
-func (r *report) fields(depth int, section metric.Section, d *model.Device) {
-	for _, s := range r.board.Report(section, d) {
-		r.fact(depth, s.Field.Title, s.Full())
-	}
-}
+// Table prints a table.
+func (r *report) Table(t *sheet.Table) { r.printer.Table(t.Lines()) }
 
-// orNA returns s, or "N/A" if it is empty.
-func orNA(s string) string {
-	if s == "" {
-		return "N/A"
-	}
-	return s
-}
+// Map prints a map.
+func (r *report) Map(m *sheet.Map) { r.Lines(m.Line(r.LayoutWidth())) }
 
-func yesNo(b bool) string {
-	if b {
-		return "yes"
+// Notes prints a line for each sentence.
+func (r *report) Notes(list []sheet.Note) {
+	for _, n := range list {
+		r.Line(strings.Repeat("    ", r.depth+1)+n.Text, cells.Text)
 	}
-	return "no"
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/lines"
+	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
@@ -36,72 +38,89 @@ func (p *holderPage) draw(s *State, h *widget.Hits, area cells.Area, c chip) {
 	if gone {
 		head.Put(x+2, 0, "holds nothing here any more: this is what was seen last", cells.Bad)
 	}
-	p.sheet.Draw(h, body, p.entries(s, c))
+	p.sheet.Draw(h, body, p.lines(s, c, body.W))
 }
 
-func (p *holderPage) entries(s *State, c chip) []widget.Entry {
-	out := []widget.Entry{
-		{Heading: "Process"},
-		{Name: "Command", Value: words.Command(p.last.p)},
-		{Name: "User", Value: words.Foreign(p.last.p.User)},
-		{Name: "Job", Value: words.Job(p.last.p)},
-		{Heading: "Memory on this chip"},
-	}
-	k := p.last.key(c)
-	for _, q := range model.Pools() {
-		value := words.Figure(p.last.mem[q])
-		if r, _ := part(c.mem(), q, p.last.mem[q]); !math.IsNaN(r) {
-			value = words.PadLeft(value, words.FigureWidth) + words.PadLeft(percent(r), 7) +
-				" of " + words.Bytes(c.mem().Pools[model.DRAM].Total.V)
-			if q != model.DRAM {
-				value += " " + words.PoolName(model.DRAM)
-			}
-		}
-		if peak := s.changes().top[k][q]; peak.Positive() {
-			value += "   peak " + words.Figure(peak)
-		}
-		if m := s.changes().mark; m != nil {
-			value += "   " + deltaSince(p.last.mem[q], m, k, q)
-		}
-		out = append(out, widget.Entry{Name: words.PoolName(q), Value: value})
-	}
-	if p.last.note != "" {
-		out = append(out, widget.Entry{Name: "Note", Value: p.last.note, Style: cells.Warn})
-	}
+func (p *holderPage) lines(s *State, c chip, width int) []lines.Line {
+	what := sheet.Part{Title: "Process", Pairs: []sheet.Pair{
+		{Name: "Command", Value: sheet.Text(words.Command(p.last.p))}, {Name: "User", Value: sheet.Text(words.Foreign(p.last.p.User))}, {Name: "Job", Value: sheet.Text(words.Job(p.last.p))},
+	}}
+	out := sheet.Screen(width, what, p.memory(s, c))
 	if p.more != nil {
 		for _, q := range []model.Pool{model.DRAM, model.L1} {
-			for i, line := range s.bankLines(p.more.Blocks, c, q, 100) {
-				if i == 0 {
-					out = append(out, widget.Entry{Heading: "Bank of " + words.PoolName(q)})
-				}
-				out = append(out, widget.Entry{Value: line.String(), Wide: true, Table: true})
+			if drawn := s.bankLines(p.more.Blocks, c, q, min(width-2, 100)); len(drawn) > 0 {
+				out = append(append(out, nil, lines.Styled(" Bank of "+words.PoolName(q), cells.Strong)), drawn...)
 			}
 		}
 	}
-	return append(out, p.buffers(c)...)
+	ofChip := func(b act.Buffer) bool {
+		return b.Device == c.dev.Index && (b.Chip == "" || c.data().Name == "" || b.Chip == c.data().Name)
+	}
+	return append(append(out, nil), sheet.Screen(width, Buffers(p.more, ofChip))...)
 }
 
-// buffers lists the allocations on this chip, the largest first.
-func (p *holderPage) buffers(c chip) []widget.Entry {
-	out := []widget.Entry{{Heading: "Buffers"}}
-	switch m := p.more; {
-	case m == nil:
-		return append(out, widget.Entry{Value: "…"})
-	case m.BufferErr != nil:
-		return append(out, widget.Entry{Value: words.Escape(m.BufferErr.Error()), Style: cells.Faint, Wide: true})
+// memory is what the process holds of each pool of the chip, and how that changed.
+func (p *holderPage) memory(s *State, c chip) sheet.Part {
+	m, k := s.changes().mark, p.last.key(c)
+	t := &sheet.Table{Columns: []sheet.Column{{Name: "pool", Least: 9}, {Name: "held", Head: "Held", Right: true, Least: words.FigureWidth}, {Name: "share", Head: "Share"}, {Name: "peak", Head: "Peak", Right: true, Least: words.FigureWidth}}}
+	if m != nil {
+		t.Columns = append(t.Columns, sheet.Column{Name: "mark", Head: "Since the mark", Right: true})
 	}
-	list := slices.DeleteFunc(slices.Clone(p.more.Buffers), func(b act.Buffer) bool {
-		return b.Device != c.dev.Index || b.Chip != "" && c.data().Name != "" && b.Chip != c.data().Name
-	})
+	for _, q := range model.Pools() {
+		share, peak := "", words.Nothing
+		if r, _ := part(c.mem(), q, p.last.mem[q]); !math.IsNaN(r) {
+			share = percent(r) + " of " + words.Bytes(c.mem().Pools[model.DRAM].Total.V)
+			if q != model.DRAM {
+				share += " " + words.PoolName(model.DRAM)
+			}
+		}
+		if most := s.changes().top[k][q]; most.Positive() {
+			peak = words.FigureColumn(most)
+		}
+		row := sheet.Row{Cells: []sheet.Value{sheet.Text(words.PoolName(q)), sheet.Text(words.FigureColumn(p.last.mem[q])), sheet.Text(share), sheet.Text(peak)}}
+		if m != nil {
+			row.Cells = append(row.Cells, sheet.Text(deltaSince(p.last.mem[q], m, k, q)))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	out := sheet.Part{Title: "Memory on this chip", Table: t}
+	if p.last.note != "" {
+		out.Notes = []sheet.Note{{Level: model.Warning, Text: p.last.note}}
+	}
+	return out
+}
+
+// Buffers are the allocations of a process, the largest first: all, or some. m nil: they
+// are still being asked for.
+func Buffers(m *act.Inspected, some func(act.Buffer) bool) sheet.Part {
+	out := sheet.Part{Title: "Buffers"}
+	switch {
+	case m == nil:
+		out.Notes = []sheet.Note{{Text: "…"}}
+		return out
+	case m.BufferErr != nil:
+		out.Notes = []sheet.Note{{Text: words.Escape(m.BufferErr.Error())}}
+		return out
+	}
+	list := slices.DeleteFunc(slices.Clone(m.Buffers), func(b act.Buffer) bool { return some != nil && !some(b) })
 	slices.SortStableFunc(list, func(a, b act.Buffer) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	out.Table = &sheet.Table{Columns: []sheet.Column{
+		{Name: "bytes", Head: "Size", Right: true, Least: words.FigureWidth}, {Name: "pool", Head: "Pool"}, {Name: "where", Head: "Where"}, {Name: "age", Head: "Age", Right: true}, {Name: "note", Head: "For", Rest: true},
+	}}
 	for _, b := range list {
-		out = append(out, widget.Entry{
-			Name:  words.BytesColumn(b.Bytes),
-			Value: fmt.Sprintf("%-8s %6s old  %s", words.Escape(b.Pool), words.Duration(b.Age), words.Escape(b.Note)), Table: true,
-		})
+		where := "no device"
+		if b.Device != model.NoDevice {
+			where = fmt.Sprintf("device %d", b.Device)
+		}
+		if b.Chip != "" {
+			where += " " + words.Escape(b.Chip)
+		}
+		out.Table.Rows = append(out.Table.Rows, sheet.Row{Cells: []sheet.Value{
+			sheet.Text(words.BytesColumn(b.Bytes)), sheet.Text(words.Escape(b.Pool)), sheet.Text(where), sheet.Text(words.Duration(b.Age)), sheet.Text(words.Escape(b.Note)),
+		}})
 	}
 	if len(list) == 0 {
-		out = append(out, widget.Entry{Value: "none on this chip", Style: cells.Faint})
+		out.Notes = []sheet.Note{{Text: "none"}}
 	}
 	return out
 }

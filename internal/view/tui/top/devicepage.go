@@ -3,10 +3,10 @@ package top
 import (
 	"fmt"
 	"slices"
-	"strconv"
 
-	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/facts"
+	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
@@ -58,84 +58,5 @@ func (p *devicePage) draw(s *State, area cells.Area) {
 	text, style := s.condition(d)
 	head.Put(x+2, 0, text, style)
 	body = s.drawDeviceCharts(body, d)
-	p.sheet.Draw(&s.hits, body, p.entries(s, d))
-}
-
-func (p *devicePage) entries(s *State, d *model.Device) []widget.Entry {
-	var out []widget.Entry
-	for _, section := range metric.Sections() {
-		list := s.board().Report(section, d)
-		if len(list) == 0 {
-			continue
-		}
-		out = append(out, widget.Entry{Heading: string(section)})
-		if section == metric.Health {
-			out = append(out, s.conditionEntries(d)...)
-		}
-		for _, v := range list {
-			e := widget.Entry{Name: v.Field.Title, Value: v.Full(), Style: cells.OfNote(v.Level)}
-			if !v.Known() {
-				e.Style = cells.Faint
-			}
-			out = append(out, e)
-		}
-		if section == metric.Memory {
-			out = append(out, chipEntries(s.shown, d)...)
-		}
-	}
-	return out
-}
-
-// conditionEntries say how a device is, and what to do about it.
-func (s *State) conditionEntries(d *model.Device) []widget.Entry {
-	text, style := s.condition(d)
-	out := []widget.Entry{{Name: "State", Value: text, Style: style}}
-	for _, c := range s.judged.About(d.Index) {
-		out = append(out, widget.Entry{Name: "Condition", Value: words.ConditionLine(s.shown, &c), Style: cells.Of(c.Level)})
-		if remedy := words.Remedy(s.shown, &c, []int{d.Index}); remedy != "" {
-			out = append(out, widget.Entry{Name: "To Do", Value: remedy})
-		}
-	}
-	if reason := words.StateReason(d); reason != "" {
-		out = append(out, widget.Entry{Name: "Reason", Value: reason})
-	}
-	return out
-}
-
-func chipEntries(snap *model.Snapshot, d *model.Device) []widget.Entry {
-	var out []widget.Entry
-	for i := range d.Chips {
-		c := &d.Chips[i]
-		title := "chip " + strconv.Itoa(i)
-		if c.Name != "" {
-			title = "chip " + words.Escape(c.Name)
-		}
-		text := "DRAM " + used(&c.Memory, model.DRAM) + "  L1 " + used(&c.Memory, model.L1) + "  id " + words.Reading(c.ID, func(v uint64) string { return strconv.FormatUint(v, 10) })
-		if c.Remote {
-			text += ", remote"
-			text += remoteSensors(c)
-		}
-		out = append(out, widget.Entry{Name: title, Value: text})
-		if c.Memory.CB != "" && c.Memory.Pools[model.CB].Used.Known() {
-			out = append(out, widget.Entry{Name: "  its CB", Value: words.CBMeaning(c.Memory.CB), Style: cells.Faint})
-		}
-		for _, why := range words.Reasons(c.Memory.Tracking, c.Memory.Doubts, snap.Source) {
-			out = append(out, widget.Entry{Value: why, Style: cells.Faint})
-		}
-	}
-	return out
-}
-
-// remoteSensors is what the vendor's exporter read of a chip behind Ethernet.
-func remoteSensors(c *model.Chip) (text string) {
-	if c.Temperature.Known() {
-		text += ", " + metric.Celsius.Format(c.Temperature.V)
-	}
-	if c.Power.Known() {
-		text += ", " + metric.Watts.Format(c.Power.V)
-	}
-	if text != "" {
-		text += " (" + words.Escape(string(c.SensorsFrom)) + ")"
-	}
-	return text
+	p.sheet.Draw(&s.hits, body, sheet.Screen(body.W, facts.Device(s.shown, d).Parts...))
 }

@@ -70,16 +70,16 @@ func (s *State) drawMain(area cells.Area) {
 	s.drawNotices(bottom, notes)
 }
 
-// line is a notice on the screen.
-type line struct {
+// notice is something to say below the rest. A good one is Fine.
+type notice struct {
 	text  string
-	style cells.Style
+	level model.Level
 	// narrow is the text for fewer cells, where that is not its beginning.
 	narrow func(width int) string
 }
 
-// within is a line for a width.
-func (l *line) within(width int) string {
+// within is a notice for a width.
+func (l *notice) within(width int) string {
 	if l.narrow != nil && words.Width(l.text) > width {
 		return l.narrow(width)
 	}
@@ -87,24 +87,24 @@ func (l *line) within(width int) string {
 }
 
 // notices lists what there is to say, worst first: the source, then the devices.
-func (s *State) notices() []line {
-	var out []line
+func (s *State) notices() []notice {
+	var out []notice
 	if s.lost != nil {
-		out = append(out, line{text: s.outage(), style: cells.Bad})
+		out = append(out, notice{text: s.outage(), level: model.Critical})
 	}
 	if s.shown == nil {
 		return out
 	}
 	if s.back != nil && s.shown.Time.Sub(s.back.until) < backFor {
-		out = append(out, line{text: fmt.Sprintf("the source is back after %s without updates", words.Span(s.back.until.Sub(s.back.since))), style: cells.Good})
+		out = append(out, notice{text: fmt.Sprintf("the source is back after %s without updates", words.Span(s.back.until.Sub(s.back.since))), level: model.Fine})
 	}
 	if !s.alone.IsZero() {
-		out = append(out, line{text: "ttmond has not answered since " + s.alone.Local().Format("15:04:05") +
-			": the host is read directly, and memory of other users may be hidden", style: cells.Warn})
+		out = append(out, notice{text: "ttmond has not answered since " + s.alone.Local().Format("15:04:05") +
+			": the host is read directly, and memory of other users may be hidden", level: model.Warning})
 	}
 	troubles := slices.DeleteFunc(words.Troubles(s.shown), func(t words.Trouble) bool { return !s.chosen(t.Devices) })
 	for i, text := range words.TroubleRows(troubles, max(s.w-2, 1)) {
-		out = append(out, line{text: text, style: cells.OfNote(troubles[i].Level), narrow: func(width int) string { return words.TroubleRows(troubles, width)[i] }})
+		out = append(out, notice{text: text, level: troubles[i].Level, narrow: func(width int) string { return words.TroubleRows(troubles, width)[i] }})
 	}
 	for _, n := range words.Notes(s.shown) {
 		switch n.Code {
@@ -112,7 +112,7 @@ func (s *State) notices() []line {
 			string(model.HeartbeatUnseen): // the next sample sees it
 			continue
 		}
-		out = append(out, line{text: n.String(), style: cells.OfNote(n.Level)})
+		out = append(out, notice{text: n.String(), level: n.Level})
 	}
 	return out
 }
@@ -137,16 +137,16 @@ func (s *State) outage() string {
 }
 
 // drawNotices writes one sentence a row, and in the last one how many more.
-func (s *State) drawNotices(area cells.Area, notes []line) {
+func (s *State) drawNotices(area cells.Area, notes []notice) {
 	for y := range area.H {
 		if y == area.H-1 && len(notes) > area.H {
 			more := fmt.Sprintf("  … %d more (press e)", len(notes)-area.H+1)
 			x := area.W - words.Width(more)
-			area.Put(1, y, notes[y].within(x-2), notes[y].style)
+			area.Put(1, y, notes[y].within(x-2), cells.Of(notes[y].level))
 			area.PutRight(area.W, y, more, cells.Faint)
 			break
 		}
-		area.Put(1, y, notes[y].within(area.W-1), notes[y].style)
+		area.Put(1, y, notes[y].within(area.W-1), cells.Of(notes[y].level))
 	}
 	s.hits.Add(area, func(m tui.Mouse) []tui.Effect {
 		if m.Action == tui.Press {

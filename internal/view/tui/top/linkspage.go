@@ -5,14 +5,15 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/mesh"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/facts"
+	columns "github.com/ttmon/ttmon/internal/view/lines"
 	draw "github.com/ttmon/ttmon/internal/view/mesh"
+	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/view/tui/widget"
 	"github.com/ttmon/ttmon/internal/words"
 )
 
@@ -23,95 +24,78 @@ func (p *linksPage) draw(s *State, area cells.Area) {
 	m := mesh.Of(s.shown)
 	drawn := draw.Draw(m, area.W)
 	if len(drawn) == 0 {
-		p.drawWhyNot(s, area)
+		p.sheet.Draw(&s.hits, area, sheet.Screen(area.W, whyNot(s.shown)))
 		return
 	}
-	for y, l := range drawn {
-		if y >= area.H {
-			return
-		}
-		l.Put(area, 0, y)
-	}
-	rest := area.Sub(0, len(drawn)+1, area.W, area.H-len(drawn)-1)
-	if rest.H < 3 {
-		return
-	}
-	p.sheet.Draw(&s.hits, rest, append(edgeEntries(m), remoteEntries(s)...))
+	p.sheet.Draw(&s.hits, area, slices.Concat(drawn, []columns.Line{nil}, sheet.Screen(area.W, edges(m), remote(s.shown))))
 }
 
-// edgeEntries lists what joins each two chips: broken links first.
-func edgeEntries(m *mesh.Mesh) []widget.Entry {
-	out := []widget.Entry{{Heading: "Links"}}
+// edges lists what joins each two chips: broken links first.
+func edges(m *mesh.Mesh) sheet.Part {
+	out := sheet.Part{Title: "Links"}
 	bad := draw.Broken(m)
 	for _, e := range bad {
-		out = append(out, edgeEntry(e))
+		out.Pairs = append(out.Pairs, edge(e))
 	}
 	for i := range m.Edges {
 		if e := &m.Edges[i]; !slices.Contains(bad, e) {
-			out = append(out, edgeEntry(e))
+			out.Pairs = append(out.Pairs, edge(e))
 		}
 	}
 	return out
 }
 
-func edgeEntry(e *mesh.Edge) widget.Entry {
+func edge(e *mesh.Edge) sheet.Pair {
 	up, unknown := e.Up()
-	level := assess.LevelOf(assess.LinkKind(e))
-	value, style := fmt.Sprintf("%d of %d up", up, len(e.Channels)), cells.OfNote(level)
-	switch {
-	case level > model.Fine:
-		value += ": " + words.EdgeDown(e)
-	case unknown > 0:
-		value, style = "not known", cells.Faint
-	}
+	v := sheet.Value{Text: fmt.Sprintf("%d of %d up", up, len(e.Channels)), Level: assess.LevelOf(assess.LinkKind(e))}
 	counts := e.Counts()
+	switch {
+	case v.Level > model.Fine:
+		v.Text += ": " + words.EdgeDown(e)
+	case unknown > 0:
+		v.Text, v.Gone = "not known", true
+	case words.LinkTrouble(&counts) != "":
+		v.Level = model.Warning
+	}
 	if figures := words.LinkFigures(&counts); figures != "" {
-		value += ", " + figures
+		v.Text += ", " + figures
 	}
-	if level <= model.Fine && words.LinkTrouble(&counts) != "" {
-		style = cells.Warn
-	}
-	return widget.Entry{Name: words.Edge(e), Value: value, Style: style}
+	return sheet.Pair{Name: words.Edge(e), Value: v}
 }
 
-// remoteEntries lists the sensors of chips behind Ethernet with who has read them,
-// or the reason why they are not read.
-func remoteEntries(s *State) (out []widget.Entry) {
+// remote lists the sensors of chips behind Ethernet with who has read them, or the reason
+// why they are not read.
+func remote(s *model.Snapshot) sheet.Part {
+	out := sheet.Part{Title: "Remote chips"}
 	unread := map[string][]model.ChipPlace{} // by the reason
-	for i := range s.shown.Devices {
-		d := &s.shown.Devices[i]
+	for i := range s.Devices {
+		d := &s.Devices[i]
 		for k := range d.Chips {
 			c := &d.Chips[k]
 			at := model.ChipPlace{Device: d.Index, Name: c.Name}
-			switch text := remoteSensors(c); {
+			switch text := facts.Sensors(c); {
 			case !c.Remote:
 			case text == "":
 				why := cmp.Or(c.Temperature.Why, words.RemoteUnread)
 				unread[why] = append(unread[why], at)
 			default:
-				out = append(out, widget.Entry{Name: words.Place(at), Value: strings.TrimPrefix(text, ", ")})
+				out.Pairs = append(out.Pairs, sheet.Pair{Name: words.Place(at), Value: sheet.Text(text)})
 			}
 		}
 	}
 	for _, why := range slices.Sorted(maps.Keys(unread)) {
-		out = append(out, widget.Entry{Name: words.Places(unread[why]), Value: "not read: " + why, Style: cells.Faint})
-	}
-	if len(out) > 0 {
-		out = slices.Insert(out, 0, widget.Entry{Heading: "Remote chips"})
+		out.Pairs = append(out.Pairs, sheet.Pair{Name: words.Places(unread[why]), Value: sheet.Value{Text: "not read: " + why, Gone: true}})
 	}
 	return out
 }
 
-// drawWhyNot says why there is nothing to draw.
-func (p *linksPage) drawWhyNot(s *State, area cells.Area) {
-	out := []widget.Entry{{Heading: "Ethernet links"}}
-	for i := range s.shown.Devices {
-		d := &s.shown.Devices[i]
-		why := words.Telemetry(&d.Telemetry)
-		if why == "" {
-			why = "no link is expected: UMD has described none; every tt-metal program that opens the boards does"
-		}
-		out = append(out, widget.Entry{Name: fmt.Sprintf("device %d", d.Index), Value: why, Style: cells.Faint})
+// whyNot says why there is no link to draw.
+func whyNot(s *model.Snapshot) sheet.Part {
+	out := sheet.Part{Title: "Ethernet links"}
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		why := cmp.Or(words.Telemetry(&d.Telemetry), "no link is expected: UMD has described none; every tt-metal program that opens the boards does")
+		out.Pairs = append(out.Pairs, sheet.Pair{Name: fmt.Sprintf("device %d", d.Index), Value: sheet.Value{Text: why, Gone: true}})
 	}
-	p.sheet.Draw(&s.hits, area, out)
+	return out
 }

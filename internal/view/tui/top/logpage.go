@@ -1,6 +1,9 @@
 package top
 
 import (
+	"slices"
+
+	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
@@ -22,21 +25,18 @@ func (p *sheetPage) key(_ *State, k tui.Key) []tui.Effect {
 type logPage struct{ sheetPage }
 
 func (p *logPage) draw(s *State, area cells.Area) {
-	out := []widget.Entry{{Heading: "Now"}}
-	notes := s.notices()
-	for _, n := range notes {
-		out = append(out, widget.Entry{Value: n.text, Style: n.style, Wide: true})
+	now, since := sheet.Part{Title: "Now"}, sheet.Part{Title: "Since ttmon top was started"}
+	for _, n := range s.notices() {
+		now.Notes = append(now.Notes, sheet.Note{Level: n.level, Text: n.text})
 	}
-	if len(notes) == 0 {
-		out = append(out, widget.Entry{Value: "Nothing to say: all is well.", Style: cells.Good, Wide: true})
+	if len(now.Notes) == 0 {
+		now.Notes = []sheet.Note{{Text: "Nothing to say: all is well."}}
 	}
-	out = append(out, widget.Entry{Heading: "Since ttmon top was started"})
-	for i := len(s.log) - 1; i >= 0; i-- {
-		e := &s.log[i]
-		out = append(out, widget.Entry{Name: e.Time.Local().Format("Jan 2 15:04:05"), Value: e.Text, Style: cells.OfNote(e.Level)})
+	for _, e := range slices.Backward(s.log) {
+		since.Pairs = append(since.Pairs, sheet.Pair{Name: e.Time.Local().Format("Jan 2 15:04:05"), Value: sheet.Value{Text: e.Text, Level: e.Level}})
 	}
 	if len(s.log) == 0 {
-		out = append(out, widget.Entry{Value: "nothing has happened", Wide: true})
+		since.Notes = []sheet.Note{{Text: "nothing has happened"}}
 	}
-	p.sheet.Draw(&s.hits, area, out)
+	p.sheet.Draw(&s.hits, area, sheet.Screen(area.W, now, since))
 }

@@ -1,18 +1,18 @@
 package top
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/view/facts"
+	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
+	"github.com/ttmon/ttmon/internal/view/tui/mem"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
 	"github.com/ttmon/ttmon/internal/words"
 )
@@ -86,121 +86,32 @@ func (p *processPage) draw(s *State, area cells.Area) {
 		head.Put(20, 0, "gone: this is how it was seen last", cells.Bad)
 	}
 	body = s.drawProcessCharts(body, model.ProcessID{PID: p.target.PID, StartTicks: p.target.StartTicks})
-	p.sheet.Draw(&s.hits, body, p.entries(s.shown))
+	p.sheet.Draw(&s.hits, body, sheet.Screen(body.W, p.parts(s.shown)...))
 }
 
-func (p *processPage) entries(snap *model.Snapshot) []widget.Entry {
-	q := p.last.p
-	out := []widget.Entry{{Heading: "Process"}}
-	fields, values := metric.ReportProcess(snap, q)
-	for i, f := range fields {
-		e := widget.Entry{Name: f.Title, Value: f.Full(values[i])}
-		if !values[i].Known() {
-			e.Style = cells.Faint
-		}
-		out = append(out, e)
-	}
-	if q.State != model.Running {
-		out = append(out, widget.Entry{Name: "State", Value: string(q.State), Style: cells.Warn})
-	}
-	out = append(out, widget.Entry{Heading: "Memory"})
-	out = append(out, split(snap, q)...)
-	return append(out, p.inspectedEntries()...)
+func (p *processPage) parts(snap *model.Snapshot) []sheet.Part {
+	return append([]sheet.Part{
+		{Title: "Process", Pairs: facts.Process(snap, p.last.p)}, facts.Memory(snap, p.last.p), mem.Buffers(p.more, nil),
+	}, p.environment())
 }
 
-// poolWidth is the width of a column of the memory table.
-const poolWidth = words.FigureWidth + 1
-
-// split shows the memory by device and, where there are several, by chip.
-func split(snap *model.Snapshot, q *model.Process) []widget.Entry {
-	header := ""
-	for _, p := range model.Pools() {
-		header += words.PadLeft(words.PoolName(p), poolWidth)
+// environment has the variables that matter to Tenstorrent's software.
+func (p *processPage) environment() sheet.Part {
+	out := sheet.Part{Title: "Environment that matters to Tenstorrent"}
+	switch {
+	case p.more == nil:
+		return out
+	case p.more.EnvErr != nil:
+		out.Notes = []sheet.Note{{Text: words.Escape(p.more.EnvErr.Error())}}
+		return out
 	}
-	out := []widget.Entry{{Value: header, Style: cells.Faint, Table: true}}
-	for i := range q.Devices {
-		u := &q.Devices[i]
-		name := fmt.Sprintf("device %d", u.Device)
-		if u.Device == model.NoDevice {
-			name = "no device here"
-		}
-		out = append(out, widget.Entry{Name: name, Value: poolLine(u.Memory, u.Tracking), Table: true})
-		if len(u.Chips) > 1 {
-			for c := range u.Chips {
-				out = append(out, widget.Entry{Name: "  chip " + chipName(snap, u, c), Value: poolLine(u.Chips[c].Memory, u.Tracking), Style: cells.Faint, Table: true})
-			}
-		}
-		out = append(out, widget.Entry{Value: useNote(u), Style: cells.Faint})
-		for _, why := range words.UseReasons(q, u, snap.Source) {
-			out = append(out, widget.Entry{Name: "Note", Value: why, Style: cells.Warn})
-		}
-	}
-	return out
-}
-
-func poolLine(b model.PoolBytes, tracking model.Tracking) string {
-	s := ""
-	for _, p := range model.Pools() {
-		s += words.PadLeft(words.FigureColumnOr(b[p], tracking), poolWidth)
-	}
-	return s
-}
-
-// chipName is how a chip is called on its board, or its id.
-func chipName(snap *model.Snapshot, u *model.DeviceUse, c int) string {
-	if d := snap.Device(u.Device); d != nil {
-		for i := range d.Chips {
-			if d.Chips[i].ID.Known() && d.Chips[i].ID.V == u.Chips[c].ChipID && d.Chips[i].Name != "" {
-				return words.Escape(d.Chips[i].Name)
-			}
-		}
-	}
-	return strconv.FormatUint(u.Chips[c].ChipID, 10)
-}
-
-// useNote says how a device is held and where the figures come from.
-func useNote(u *model.DeviceUse) string {
-	var parts []string
-	if u.Source != "" {
-		parts = append(parts, "figures from "+words.Source(u.Source))
-	}
-	if u.OpenFDs.Known() {
-		parts = append(parts, count(u.OpenFDs.V, "open descriptor", "open descriptors"))
-	}
-	if u.Inherited && len(u.Doubts) == 0 {
-		parts = append(parts, "inherited from the process that opened it")
-	}
-	return strings.Join(parts, "; ")
-}
-
-// inspectedEntries is what is not in a snapshot: buffers and environment.
-func (p *processPage) inspectedEntries() []widget.Entry {
-	out := []widget.Entry{{Heading: "Buffers"}}
-	switch m := p.more; {
-	case m == nil:
-		return append(out, widget.Entry{Value: "…"})
-	case m.BufferErr != nil:
-		out = append(out, widget.Entry{Value: words.Escape(m.BufferErr.Error()), Style: cells.Faint})
-	case len(m.Buffers) == 0:
-		out = append(out, widget.Entry{Value: "none"})
-	default:
-		out = append(out, buffers(m.Buffers)...)
-	}
-	out = append(out, widget.Entry{Heading: "Environment that matters to Tenstorrent"})
-	if p.more.EnvErr != nil {
-		return append(out, widget.Entry{Value: words.Escape(p.more.EnvErr.Error()), Style: cells.Faint})
-	}
-	n := len(out)
 	for _, kv := range p.more.Environ {
 		if name, value, ok := strings.Cut(kv, "="); ok && relevant(name) {
-			out = append(out, widget.Entry{Name: words.Escape(name), Value: words.Escape(value)})
-			if words.Width(name) > 14 {
-				out[len(out)-1] = widget.Entry{Value: words.Escape(kv)}
-			}
+			out.Pairs = append(out.Pairs, sheet.Pair{Name: words.Escape(name), Value: sheet.Text(words.Escape(value))})
 		}
 	}
-	if len(out) == n {
-		out = append(out, widget.Entry{Value: "none is set", Style: cells.Faint})
+	if len(out.Pairs) == 0 {
+		out.Notes = []sheet.Note{{Text: "none is set"}}
 	}
 	return out
 }
@@ -213,25 +124,4 @@ func relevant(name string) bool {
 		}
 	}
 	return false
-}
-
-// buffers lists allocations, the largest first.
-func buffers(list []act.Buffer) []widget.Entry {
-	list = slices.Clone(list)
-	slices.SortStableFunc(list, func(a, b act.Buffer) int { return cmp.Compare(b.Bytes, a.Bytes) })
-	var out []widget.Entry
-	for _, b := range list {
-		where := "no device"
-		if b.Device != model.NoDevice {
-			where = fmt.Sprintf("device %d", b.Device)
-		}
-		if b.Chip != "" {
-			where += " " + words.Escape(b.Chip)
-		}
-		out = append(out, widget.Entry{
-			Name:  words.Bytes(b.Bytes),
-			Value: fmt.Sprintf("%-8s %-10s %6s old  %s", words.Escape(b.Pool), where, words.Duration(b.Age), words.Escape(b.Note)),
-		})
-	}
-	return out
 }

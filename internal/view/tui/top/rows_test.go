@@ -188,7 +188,7 @@ func TestProcessPage(t *testing.T) {
 		Buffers: []act.Buffer{{Device: 0, Chip: "L", Pool: "dram", Bytes: 1 << 20, Age: time.Minute}, {Device: 0, Pool: "l1", Bytes: 1 << 30, Age: time.Hour}},
 	})
 	out := st.draw()
-	for _, text := range []string{"/opt/tt-metal", "N300", `\x1b[31mred`, "slurmstepd.scope", "chip R", "1.0 GiB", "1h00m old"} {
+	for _, text := range []string{"/opt/tt-metal", "N300", `\x1b[31mred`, "slurmstepd.scope", "chip R", "1.0 GiB", "1h00m"} {
 		if !strings.Contains(out, text) {
 			t.Errorf("%q is missing:\n%s", text, out)
 		}
@@ -253,9 +253,9 @@ func TestSetupChangesEverything(t *testing.T) {
 }
 
 func TestDevicePage(t *testing.T) {
-	st := openAfter(t, 2, 4, 110, 90)
+	st := openAfter(t, 2, 4, 110, 160)
 	st.keys("tab", "enter")
-	for _, text := range []string{"Device 0  n300", "ASIC Temperature ", "the driver offers no fan on wormhole", "chip L", "chip R", "id 9956278468", "19.4.0.0", "(nominal)"} {
+	for _, text := range []string{"Device 0  n300", "ASIC Temperature ", "the driver offers no fan on wormhole", "Chip L", "Chip R", "9956278468", "19.4.0.0", "(nominal)"} {
 		if !st.has(text) {
 			t.Errorf("%q is missing:\n%s", text, st.draw())
 		}

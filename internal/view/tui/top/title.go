@@ -11,8 +11,9 @@ import (
 
 // badge is a piece of the title.
 type badge struct {
-	line
-	rank int // the highest go first when room is short; 0 never goes
+	text  string
+	style cells.Style
+	rank  int // the highest go first when room is short; 0 never goes
 }
 
 // Ranks of the title: trouble, DRAM, power, source, and then the rest.
@@ -83,7 +84,7 @@ func width(list []badge) int {
 func (s *State) badges() []badge {
 	var out []badge
 	add := func(rank int, style cells.Style, text string) {
-		out = append(out, badge{line{text: text, style: style}, rank})
+		out = append(out, badge{text, style, rank})
 	}
 	if s.cfg.Top.Host && s.shown != nil {
 		for _, text := range machine(&s.shown.Host) {
@@ -142,11 +143,11 @@ func machine(h *model.Host) (list []string) {
 // DRAM, power.
 func (s *State) summary() []badge {
 	if s.shown == nil {
-		return []badge{{line{text: "ttmon top", style: cells.Strong}, rankHost}}
+		return []badge{{"ttmon top", cells.Strong, rankHost}}
 	}
-	out := []badge{{line{text: words.Escape(s.shown.Host.Name), style: cells.Strong}, rankHost}}
+	out := []badge{{words.Escape(s.shown.Host.Name), cells.Strong, rankHost}}
 	add := func(rank int, style cells.Style, text string) {
-		out = append(out, badge{line{text: text, style: style}, rank})
+		out = append(out, badge{text, style, rank})
 	}
 	t := words.TotalsOf(s.shown)
 	devices := count(t.Devices, "device", "devices")

@@ -118,13 +118,13 @@ func wrapHelp(lines []HelpLine, w int) []HelpLine {
 		}
 		at := max(2+words.Width(l.Key)+2, helpIndent)
 		first, rest := l.Text, ""
-		if parts := Wrap(l.Text, max(w-at-1, 8)); len(parts) > 1 {
+		if parts := words.Wrap(l.Text, max(w-at-1, 8)); len(parts) > 1 {
 			first = parts[0]
 			rest = strings.TrimLeft(l.Text[len(first):], " ")
 		}
 		out = append(out, HelpLine{Key: l.Key, Text: first})
 		if rest != "" {
-			for _, part := range Wrap(rest, max(w-helpIndent-1, 8)) {
+			for _, part := range words.Wrap(rest, max(w-helpIndent-1, 8)) {
 				out = append(out, HelpLine{Text: part, more: true})
 			}
 		}

@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 func TestLine(t *testing.T) {
@@ -122,77 +122,29 @@ func TestList(t *testing.T) {
 func TestSheet(t *testing.T) {
 	var p Sheet
 	var h Hits
-	entries := []Entry{
-		{Heading: "One"},
-		{Name: "name", Value: "a value that is longer than the line is wide"},
-		{Heading: "Two"},
-		{Name: "cut", Value: "a table is cut at the edge and not wrapped", Table: true},
-		{Value: "wide text starts at the left", Wide: true},
+	var drawn []lines.Line
+	for i := range 9 {
+		drawn = append(drawn, lines.Plain(fmt.Sprintf(" line %d", i)))
 	}
 	draw := func() string {
 		g := cells.NewGrid(36, 6)
 		h.Reset()
-		p.Draw(&h, g.Area(), entries)
+		p.Draw(&h, g.Area(), drawn)
 		return g.String()
 	}
-	want := strings.Join([]string{
-		" One ──────────────────────────────", "  name            a value that is", "                  longer than the", "                  line is wide", "",
-		" Two ─────────────────────── ↓ more", "",
-	}, "\n")
+	want := strings.Join([]string{" line 0", " line 1", " line 2", " line 3", " line 4", " line 5                      ↓ more", ""}, "\n")
 	if diff := cmp.Diff(want, draw()); diff != "" {
 		t.Error(diff)
 	}
 	p.Move(Last)
-	if out := draw(); !strings.Contains(out, "wide text starts at the left") || !strings.Contains(out, "a table is cut at…") {
+	if out := draw(); !strings.Contains(out, " line 8") || strings.Contains(out, " line 2") || !strings.Contains(out, "↑") {
 		t.Error(out)
 	}
 	p.Move(First)
 	h.Send(tui.Mouse{X: 1, Y: 1, Action: tui.WheelDown})
-	if p.scroll != 2 {
-		t.Errorf("the wheel scrolls to %d of 2", p.scroll)
+	if p.scroll != 3 {
+		t.Errorf("the wheel scrolls to %d of 3", p.scroll)
 	}
-}
-
-func TestWrap(t *testing.T) {
-	for _, c := range []struct {
-		in   string
-		w    int
-		want []string
-	}{
-		{"", 5, []string{""}},
-		{"short", 5, []string{"short"}},
-		{"two words", 6, []string{"two wo", "rds"}},
-		{"many words here", 10, []string{"many words", "here"}},
-		{"日本語日本語", 4, []string{"日本", "語日", "本語"}},
-		{"日", 1, []string{"日"}},
-	} {
-		t.Run(c.in, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, Wrap(c.in, c.w)); diff != "" {
-				t.Errorf("Wrap(%q, %d): %s", c.in, c.w, diff)
-			}
-		})
-	}
-}
-
-func FuzzWrap(f *testing.F) {
-	f.Add("some text to wrap 日本語", 7)
-	f.Fuzz(func(t *testing.T, s string, w int) {
-		s = words.Escape(s)
-		w = 2 + (w&0xff)%40
-		var all string
-		for _, line := range Wrap(s, w) {
-			if words.Width(line) > w && len([]rune(line)) > 1 && !strings.ContainsAny(line, "\u200d") {
-				// A cluster wider than the line stands alone; nothing else may.
-				if n := words.Width(line); n > w+8 {
-					t.Fatalf("line %q takes %d of %d cells", line, n, w)
-				}
-			}
-			all += line
-		}
-		if strings.ReplaceAll(all, " ", "") != strings.ReplaceAll(s, " ", "") {
-			t.Fatalf("Wrap lost something of %q: %q", s, all)
-		}
-	})
 }
 
 func TestHitsTopmostFirst(t *testing.T) {
