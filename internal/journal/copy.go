@@ -2,7 +2,6 @@ package journal
 
 import (
 	"errors"
-	"io"
 	"os"
 	"time"
 
@@ -13,80 +12,40 @@ import (
 // passes. It belongs to one goroutine.
 type Copy struct {
 	j      *Journal
-	x      *recording.Extract
-	number uint64 // of the segment that was copied last
-	offset int64  // up to where
-	last   time.Time
+	w      *recording.Writer
+	number uint64    // of the segment that was copied last
+	next   time.Time // what is older has been copied
 }
 
 // Copy makes a recording of what the journal has from a time on, up to now.
 func (j *Journal) Copy(path string, from time.Time, m recording.Meta) (*Copy, error) {
-	j.flush()
-	list := j.list()
-	start := 0
-	for i := range list {
-		// A clock that was set back: in one recording times do not go back.
-		if i > 0 && list[i].first.Before(list[i-1].last) || !list[i].first.After(from) {
-			start = i
-		}
-	}
-	c := &Copy{j: j}
-	var parts []io.Reader
-	var first time.Time
-	for i, s := range list[start:] {
-		at := time.Time{}
-		if i == 0 {
-			at = from
-		}
-		part, begins, err := c.part(s, at)
-		if err != nil || part == nil {
-			continue
-		}
-		defer part.Close()
-		if first.IsZero() {
-			first = begins
-		}
-		parts = append(parts, part)
-	}
-	if first.IsZero() {
-		return nil, ErrNone
-	}
-	var err error
-	c.x, err = recording.NewExtract(path, m, first, io.MultiReader(parts...))
+	w, err := recording.Create(path, false)
 	if err != nil {
 		return nil, err
 	}
+	c, begin := &Copy{j: j, w: w, next: from}, from
+	list := j.list()
+	for i, s := range list {
+		// A clock that was set back: in one recording times do not go back.
+		if i == 0 || s.first.Before(list[i-1].last) || !s.first.After(from) {
+			c.number = s.number
+			if begin = from; s.first.After(begin) {
+				begin = s.first
+			}
+		}
+	}
+	if err = w.Meta(begin, m); err == nil {
+		err = c.Extend()
+	}
+	if err == nil && c.next.Equal(from) {
+		err = ErrNone
+	}
+	if err != nil {
+		_ = w.Close()
+		_ = os.Remove(path)
+		return nil, err
+	}
 	return c, nil
-}
-
-// section is a part of a file, which Close closes.
-type section struct {
-	io.Reader
-	io.Closer
-}
-
-// part are the blocks of a segment from a time on; the zero time: those that were
-// not copied yet. It is nil where there are none.
-func (c *Copy) part(s segment, from time.Time) (part io.ReadCloser, first time.Time, err error) {
-	r, err := recording.Open(s.path)
-	if err != nil {
-		return nil, first, err
-	}
-	defer r.Close()
-	offset, first, ok := r.KeyBefore(from)
-	if from.IsZero() && s.number == c.number {
-		offset = c.offset
-	}
-	if !ok || offset >= r.Whole() {
-		return nil, first, nil
-	}
-	f, err := os.Open(s.path)
-	if err != nil {
-		return nil, first, err
-	}
-	_, c.last, _ = r.Span()
-	c.number, c.offset = s.number, r.Whole()
-	return section{io.NewSectionReader(f, offset, r.Whole()-offset), f}, first, nil
 }
 
 // errClock is the error of a copy that ends because the clock was set back.
@@ -99,24 +58,33 @@ func (c *Copy) Extend() error {
 		if s.number < c.number {
 			continue
 		}
-		if s.number > c.number && s.first.Before(c.last) {
+		if s.number > c.number && s.first.Before(c.w.Last()) {
 			return errClock
 		}
-		part, _, err := c.part(s, time.Time{})
-		if err != nil {
-			return err
-		}
-		if part == nil {
-			continue
-		}
-		err = c.x.Append(part)
-		part.Close()
-		if err != nil {
+		c.number = s.number
+		if err := c.add(s.path); err != nil {
 			return err
 		}
 	}
-	return nil
+	return c.w.Flush()
+}
+
+// add appends what a segment has that was not copied yet.
+func (c *Copy) add(path string) error {
+	r, err := recording.Open(path)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return r.ScanFrom(c.next, func(kind recording.Kind, ns int64, body []byte) error {
+		at := time.Unix(0, ns)
+		if err := c.w.Tick(at, blockLength); err != nil {
+			return err
+		}
+		c.next = at.Add(1)
+		return c.w.Add(kind, at, body)
+	})
 }
 
 // Close closes the recording.
-func (c *Copy) Close() error { return c.x.Close() }
+func (c *Copy) Close() error { return c.w.Close() }

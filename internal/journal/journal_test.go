@@ -414,6 +414,25 @@ func TestCopy(t *testing.T) {
 	}
 }
 
+// A copy that cannot be written is no file.
+func TestCopyToFullDisk(t *testing.T) {
+	j := open(t, Options{})
+	for s := range 4000 {
+		j.put(t, s, s)
+	}
+	dir := t.TempDir()
+	if err := unix.Mount("none", dir, "tmpfs", 0, "size=16k"); err != nil {
+		t.Skipf("a file system of its own cannot be mounted: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	if _, err := j.Copy(filepath.Join(dir, "copy.ttrec"), sec(0), recording.Meta{Version: "test"}); !errors.Is(err, unix.ENOSPC) {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
 // However often it is started, there is a segment an hour, not one a start.
 func TestManyStarts(t *testing.T) {
 	dir := t.TempDir()

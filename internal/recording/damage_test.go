@@ -264,23 +264,3 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("%d lines of %d", lines, n-1)
 	}
 }
-
-// An extract has its name when it is whole: on a full disk there is no such file.
-func TestFullDiskForAnExtract(t *testing.T) {
-	dir := fullDisk(t, "16k")
-	from := filepath.Join(t.TempDir(), "x.ttrec")
-	w, err := Create(from, false)
-	ok(t, err)
-	text := randomText(9)
-	for s := range 400 {
-		ok(t, w.Output(at(float64(s)), Output{1, text()}))
-		ok(t, w.Flush())
-	}
-	ok(t, w.Close())
-	if err := extractFrom(from, filepath.Join(dir, "x.ttrec")); !errors.Is(err, unix.ENOSPC) {
-		t.Error(err)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
-		t.Errorf("left behind: %v %v", left, err)
-	}
-}

@@ -75,8 +75,8 @@ func (e *Encoder) Cut(dst []byte) (out []byte, key bool) {
 	return out, key
 }
 
-// addRecord adds a record.
-func (e *Encoder) addRecord(kind Kind, t time.Time, body []byte) error {
+// Add adds a record, whose body must not change any more where it is a snapshot's.
+func (e *Encoder) Add(kind Kind, t time.Time, body []byte) error {
 	ns := max(t.UnixNano(), e.last)
 	if len(e.raw) == 0 {
 		e.startBlock(ns)
@@ -149,14 +149,14 @@ func (e *Encoder) restate(ns int64) {
 }
 
 // Snapshot takes in a snapshot's JSON, which must not change any more.
-func (e *Encoder) Snapshot(t time.Time, body []byte) error { return e.addRecord(KindSnapshot, t, body) }
+func (e *Encoder) Snapshot(t time.Time, body []byte) error { return e.Add(KindSnapshot, t, body) }
 
 func (e *Encoder) json(kind Kind, t time.Time, v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("recording: %w", err)
 	}
-	return e.addRecord(kind, t, body)
+	return e.Add(kind, t, body)
 }
 
 // Meta tells what the recording is of.
@@ -189,7 +189,7 @@ func (e *Encoder) numbers(kind Kind, t time.Time, list ...uint64) error {
 	for _, v := range list {
 		body = binary.AppendUvarint(body, v)
 	}
-	return e.addRecord(kind, t, body)
+	return e.Add(kind, t, body)
 }
 
 // Alloc writes a new block; its time is when it was allocated.
@@ -229,7 +229,7 @@ func (e *Encoder) Lost(t time.Time, process uint32, n uint64) error {
 
 // Output tells a line that a program printed.
 func (e *Encoder) Output(t time.Time, o Output) error {
-	return e.addRecord(KindOutput, t, append([]byte{byte(o.Stream)}, o.Text...))
+	return e.Add(KindOutput, t, append([]byte{byte(o.Stream)}, o.Text...))
 }
 
 // Live are the blocks of a list as far as they are written; nil if there is none.

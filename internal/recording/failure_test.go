@@ -64,9 +64,9 @@ func TestFailureOfTheFuture(t *testing.T) {
 	w, path := create(t)
 	s := newRandomRecording(t, w, 6)
 	s.step(t)
-	ok(t, w.addRecord(KindFailure, at(s.now), []byte(`{"schema":"ttmon.failure/2"}`)))
-	ok(t, w.addRecord(KindFailure, at(s.now), []byte(`no JSON`)))
-	ok(t, w.addRecord(Kind(200), at(s.now), binary.AppendUvarint(nil, 5)))
+	ok(t, w.Add(KindFailure, at(s.now), []byte(`{"schema":"ttmon.failure/2"}`)))
+	ok(t, w.Add(KindFailure, at(s.now), []byte(`no JSON`)))
+	ok(t, w.Add(Kind(200), at(s.now), binary.AppendUvarint(nil, 5)))
 	ok(t, w.Failure(at(s.now), failed("f1", at(s.now), 1)))
 	for range 20 {
 		s.step(t)

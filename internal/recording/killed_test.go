@@ -1,7 +1,6 @@
 package recording
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
 )
@@ -36,27 +36,24 @@ func writeTo(dir string) error {
 	if err := errors.Join(keyBlocks(w.Encoder, 2, w.Sync), w.Close()); err != nil {
 		return err
 	}
-	return extractFrom(filepath.Join(dir, "writer.ttrec"), filepath.Join(dir, "extract.ttrec"))
+	return copyTo(filepath.Join(dir, "writer.ttrec"), filepath.Join(dir, "copy.ttrec"))
 }
 
-// extractFrom makes a recording of another's blocks, in two parts.
-func extractFrom(from, to string) error {
+// copyTo makes a recording of another's records, from a time on.
+func copyTo(from, to string) error {
 	r, err := Open(from)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	text, err := os.ReadFile(from)
+	w, err := Create(to, false)
 	if err != nil {
 		return err
 	}
-	offset, first, _ := r.KeyBefore(at(100))
-	half := r.blocks[len(r.blocks)-2].offset
-	x, err := NewExtract(to, Meta{Version: "test", Reason: "alert"}, first, bytes.NewReader(text[offset:half]))
-	if err != nil {
-		return err
-	}
-	return errors.Join(x.Append(bytes.NewReader(text[half:])), x.Close())
+	err = r.ScanFrom(at(0), func(kind Kind, ns int64, body []byte) error {
+		return errors.Join(w.Tick(time.Unix(0, ns), time.Second), w.Add(kind, time.Unix(0, ns), body))
+	})
+	return errors.Join(err, w.Close())
 }
 
 // keyBlocks makes blocks that are key blocks with a thousand live blocks each.

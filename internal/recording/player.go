@@ -318,6 +318,17 @@ func (r *Reader) Scan(f func(kind Kind, ns int64, body []byte) error) error {
 	return r.scan(scan{}, f, func(int64) {})
 }
 
+// ScanFrom is Scan of the records of a time and later.
+func (r *Reader) ScanFrom(t time.Time, f func(kind Kind, ns int64, body []byte) error) error {
+	from := t.UnixNano()
+	return r.scan(scan{skip: func(b *block) bool { return b.last < from }}, func(kind Kind, ns int64, body []byte) error {
+		if ns < from {
+			return nil
+		}
+		return f(kind, ns, body)
+	}, func(int64) {})
+}
+
 // scan says what is scanned beside, or without, what Scan does.
 type scan struct {
 	restated bool              // what key blocks tell again

@@ -39,7 +39,7 @@ const missesUnknown = 1
 // Programs adds programs that ran.
 func (e *Encoder) Programs(t time.Time, p *Programs) error {
 	ns := max(t.UnixNano(), e.last) // the time that the record gets
-	return e.addRecord(KindPrograms, time.Unix(0, ns), appendPrograms(nil, ns, p))
+	return e.Add(KindPrograms, time.Unix(0, ns), appendPrograms(nil, ns, p))
 }
 
 func appendPrograms(b []byte, ns int64, p *Programs) []byte {

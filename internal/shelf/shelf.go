@@ -128,7 +128,9 @@ type sum struct {
 	bytes, held int64
 }
 
-func (s *sum) exceeds(files int, bytes int64) bool { return s.files > files || s.bytes > bytes && s.files > 1 }
+func (s *sum) exceeds(files int, bytes int64) bool {
+	return s.files > files || s.bytes > bytes && s.files > 1
+}
 
 // evict removes the oldest files while there are too many: of a user that has too many,
 // then of the user that has most; and those that only memory has.
