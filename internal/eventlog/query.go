@@ -10,12 +10,13 @@ import (
 
 // Query chooses events. The zero Query is all of them.
 type Query struct {
-	After        uint64 // only those with a higher number
-	Since, Until time.Time
-	Device       string // bus id; events of the host are about every device
-	Kinds        []model.EventKind
-	Level        model.Level // only those that matter at least as much
-	Limit        int         // the newest so many; 0: maxAnswer
+	After  uint64            `param:"after" help:"only events with a higher number"`
+	Since  time.Time         `param:"since" help:"RFC 3339"`
+	Until  time.Time         `param:"until" help:"RFC 3339"`
+	Device string            `param:"device" help:"bus id"` // events of the host are about every device
+	Kinds  []model.EventKind `param:"kind" help:"may be given several times"`
+	Level  model.Level       `param:"level" help:"info, warning or critical: only events that matter at least as much"`
+	Limit  int               `param:"limit" help:"the newest so many"` // 0: maxAnswer
 }
 
 // maxAnswer bounds an answer.

@@ -2,7 +2,6 @@ package runs
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,19 +14,19 @@ import (
 type Query struct {
 	// Names are numbers of runs (r318, 318); a number that no run has is that of a
 	// process or a job. With Jobs they are ids or names of jobs.
-	Names   []string
-	UID     *int
-	Since   time.Time // ended after, or running
-	Until   time.Time // began before
-	Device  string    // bus id or index
-	Job     string    // by id or name
-	Jobs    bool      // whole jobs: all runs of each job that has a run which matches
-	Command string    // exactly this one
-	Text    string    // in the command, the name, the user or the job
-	Leaked  bool      // left memory behind
-	Failed  bool      // ended badly
-	Running *bool
-	Limit   int // the newest so many; 0: MaxAnswer
+	Names   []string  `param:"id" help:"of a run (r318), a process or a job; may be given again"`
+	Jobs    bool      `param:"jobs" help:"true: all runs of each Slurm job or pod that has such a run; id is then that of a job, or its name"`
+	UID     *int      `param:"uid" help:"of their user"`
+	Since   time.Time `param:"since" help:"those that ran at this time or later"`
+	Until   time.Time `param:"until" help:"those that began before this time"`
+	Device  string    `param:"device" help:"that they used: index or bus id"`
+	Job     string    `param:"job" help:"that they belong to"` // by id or name
+	Command string    `param:"command" help:"exactly this command line"`
+	Text    string    `param:"text" help:"in the command, the user or the job"` // also in the name
+	Leaked  bool      `param:"leaked" help:"true: only those that left memory behind"`
+	Failed  bool      `param:"failed" help:"true: only those that are known to have ended badly"`
+	Running *bool     `param:"running" help:"true or false: only those that have not, or have, ended"`
+	Limit   int       `param:"limit" help:"the newest so many"` // 0: MaxAnswer
 	// Visible reports whether the asking user may see a run; nil: all.
 	Visible func(uid int) bool
 	// Show leaves out of a copy of a run what the asking user may not see, before it
@@ -126,82 +125,4 @@ func (q *Query) NamedOtherwise(r *Run) bool {
 	return slices.ContainsFunc(q.Names, func(name string) bool {
 		return r.inJob(name) || slices.ContainsFunc(r.Processes, func(p Process) bool { return strconv.Itoa(p.PID) == name })
 	})
-}
-
-// Values is the query as parameters of a URL.
-func (q *Query) Values() url.Values {
-	v := url.Values{"id": q.Names}
-	text := func(key, s string) {
-		if s != "" {
-			v.Set(key, s)
-		}
-	}
-	moment := func(key string, t time.Time) {
-		if !t.IsZero() {
-			v.Set(key, t.UTC().Format(time.RFC3339Nano))
-		}
-	}
-	if q.UID != nil {
-		v.Set("uid", strconv.Itoa(*q.UID))
-	}
-	moment("since", q.Since)
-	moment("until", q.Until)
-	text("device", q.Device)
-	text("job", q.Job)
-	text("command", q.Command)
-	text("text", q.Text)
-	if q.Jobs {
-		v.Set("jobs", "true")
-	}
-	if q.Leaked {
-		v.Set("leaked", "true")
-	}
-	if q.Failed {
-		v.Set("failed", "true")
-	}
-	if q.Running != nil {
-		v.Set("running", strconv.FormatBool(*q.Running))
-	}
-	if q.Limit > 0 {
-		v.Set("limit", strconv.Itoa(q.Limit))
-	}
-	return v
-}
-
-// ParseQuery is the inverse of Values.
-func ParseQuery(v url.Values) (q Query, err error) {
-	q = Query{Names: v["id"], Device: v.Get("device"), Job: v.Get("job"), Command: v.Get("command"), Text: v.Get("text")}
-	if text := v.Get("uid"); text != "" {
-		uid, err := strconv.Atoi(text)
-		if err != nil || uid < 0 {
-			return q, fmt.Errorf("uid: %q is not the number of a user", text)
-		}
-		q.UID = &uid
-	}
-	for key, t := range map[string]*time.Time{"since": &q.Since, "until": &q.Until} {
-		if text := v.Get(key); text != "" {
-			if *t, err = time.Parse(time.RFC3339, text); err != nil {
-				return q, fmt.Errorf("%s: %q is not a time like 2026-11-15T08:30:00Z", key, text)
-			}
-		}
-	}
-	flag := func(key string) (set bool) {
-		if text := v.Get(key); text != "" && err == nil {
-			if set, err = strconv.ParseBool(text); err != nil {
-				err = fmt.Errorf("%s: %q is neither true nor false", key, text)
-			}
-		}
-		return set
-	}
-	q.Leaked, q.Failed, q.Jobs = flag("leaked"), flag("failed"), flag("jobs")
-	if v.Get("running") != "" {
-		running := flag("running")
-		q.Running = &running
-	}
-	if text := v.Get("limit"); text != "" && err == nil {
-		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 {
-			return q, fmt.Errorf("limit: %q is not a number above 0", text)
-		}
-	}
-	return q, err
 }

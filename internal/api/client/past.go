@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/api/params"
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/history/changed"
 	"github.com/ttmon/ttmon/internal/model"
@@ -21,38 +22,15 @@ import (
 
 // Events asks for what happened, oldest first.
 func (c *Client) Events(ctx context.Context, q eventlog.Query) ([]model.Event, error) {
-	v := url.Values{}
-	set := func(key string, t time.Time) {
-		if !t.IsZero() {
-			v.Set(key, t.UTC().Format(time.RFC3339Nano))
-		}
-	}
-	set("since", q.Since)
-	set("until", q.Until)
-	if q.After > 0 {
-		v.Set("after", strconv.FormatUint(q.After, 10))
-	}
-	if q.Limit > 0 {
-		v.Set("limit", strconv.Itoa(q.Limit))
-	}
-	if q.Device != "" {
-		v.Set("device", q.Device)
-	}
-	if q.Level != model.Fine {
-		v.Set("level", q.Level.String())
-	}
-	for _, k := range q.Kinds {
-		v.Add("kind", string(k))
-	}
 	var answer struct{ Events []model.Event }
-	err := c.read(ctx, "/v1/events?"+v.Encode(), "events", &answer)
+	err := c.read(ctx, "/v1/events?"+params.Values(&q).Encode(), "events", &answer)
 	return answer.Events, err
 }
 
 // Runs asks for the programs that used devices.
 func (c *Client) Runs(ctx context.Context, q runs.Query) (*runs.Answer, error) {
 	answer := new(runs.Answer)
-	return answer, c.read(ctx, "/v1/runs?"+q.Values().Encode(), "runs", answer)
+	return answer, c.read(ctx, "/v1/runs?"+params.Values(&q).Encode(), "runs", answer)
 }
 
 // Past asks for the snapshot that held at a time.

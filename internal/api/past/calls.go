@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/api/params"
+	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/history/changed"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
@@ -50,40 +52,25 @@ func (m Memory) Calls(server *api.Server) []api.Call {
 			{Name: "of", Help: "end: the value at the end of each step; most: its most"},
 		}},
 		{Method: "GET", Path: "/v1/changed", Serve: api.Offered(s.Changed != nil, s.changed), Help: "the series of the host that changed in a stretch of time, by how far they moved in their usual variation", Answer: changed.Answer{}, Params: []api.Param{api.StartParam, api.EndParam}},
-		{Method: "GET", Path: "/v1/events", Follows: true, Serve: api.Offered(s.Events != nil, s.events), Help: "what happened", Answer: eventsAnswer{}, Params: []api.Param{
-			{Name: "after", Help: "only events with a higher number"},
-			{Name: "since", Help: "RFC 3339"},
-			{Name: "until", Help: "RFC 3339"},
-			{Name: "device", Help: "bus id"},
-			{Name: "kind", Help: "may be given several times"},
-			{Name: "level", Help: "info, warning or critical: only events that matter at least as much"},
-			{Name: "limit", Help: "the newest so many"},
-			{Name: "follow", Help: "1: go on, as server-sent events"},
-		}},
+		{Method: "GET", Path: "/v1/events", Follows: true, Serve: api.Offered(s.Events != nil, s.events), Help: "what happened", Answer: eventsAnswer{}, Params: append(paramsOf(eventlog.Query{}), api.Param{Name: "follow", Help: "1: go on, as server-sent events"})},
 		{Method: "GET", Path: "/v1/alerts", Serve: api.Offered(s.Alerts != nil, s.alerts), Help: "alerts that are pending or fire", Answer: alertsAnswer{}},
 		{Method: "GET", Path: "/v1/past", Serve: api.Offered(s.Past != nil, s.past), Help: "the snapshot of another time", Params: []api.Param{api.AtParam}, Answer: api.SchemaOnly{}},
 		{Method: "GET", Path: "/v1/past/span", Serve: api.Offered(s.Span != nil, s.span), Help: "how far back /v1/past reaches, and how far apart samples are now", Answer: spanAnswer{}},
 		{Method: "GET", Path: "/v1/processes/{pid}/history", Serve: api.Offered(s.Past != nil, s.processPast), Help: "what a process held over time: every change from every_change_since on, or the most of each step where step_s is above 0; before that what the snapshots have that are kept", Answer: pastAnswer{}, Params: []api.Param{
 			api.PIDParam, api.StartParam, api.EndParam, {Name: "points", Help: "at most about so many, 2 to 1000"}, {Name: "start_ticks", Help: "of the process that is meant"},
 		}},
-		{Method: "GET", Path: "/v1/runs", Serve: api.Offered(s.Runs != nil, s.runsOf), Help: "the programs that used devices: who, when, how they ended, what they took", Answer: runs.Answer{}, Params: []api.Param{
-			{Name: "id", Help: "of a run (r318), a process or a job; may be given again"},
-			{Name: "jobs", Help: "true: all runs of each Slurm job or pod that has such a run; id is then that of a job, or its name"},
-			{Name: "uid", Help: "of their user"},
-			{Name: "since", Help: "those that ran at this time or later"},
-			{Name: "until", Help: "those that began before this time"},
-			{Name: "device", Help: "that they used: index or bus id"},
-			{Name: "job", Help: "that they belong to"},
-			{Name: "command", Help: "exactly this command line"},
-			{Name: "text", Help: "in the command, the user or the job"},
-			{Name: "leaked", Help: "true: only those that left memory behind"},
-			{Name: "failed", Help: "true: only those that are known to have ended badly"},
-			{Name: "running", Help: "true or false: only those that have not, or have, ended"},
-			{Name: "limit", Help: "the newest so many"},
-		}},
+		{Method: "GET", Path: "/v1/runs", Serve: api.Offered(s.Runs != nil, s.runsOf), Help: "the programs that used devices: who, when, how they ended, what they took", Answer: runs.Answer{}, Params: paramsOf(runs.Query{})},
 		{Method: "GET", Path: "/v1/runs/compare", Serve: api.Offered(s.Runs != nil, s.compareRuns), Help: "how a run differs from another, or from the median of the last five of the same command", Answer: compare.Comparison{}, Params: []api.Param{
 			{Name: "run", Help: "the run", Required: true},
 			{Name: "with", Help: "the run that it is compared with; without: the usual"},
 		}},
 	}
+}
+
+// paramsOf describes the parameters of a question.
+func paramsOf(question any) (list []api.Param) {
+	for _, p := range params.Of(question) {
+		list = append(list, api.Param{Name: p.Name, Help: p.Help})
+	}
+	return list
 }

@@ -12,10 +12,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/api/params"
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/history/changed"
 	"github.com/ttmon/ttmon/internal/history/held"
@@ -157,8 +157,8 @@ func (s calls) span(w http.ResponseWriter, _ *http.Request) {
 
 // events lists what happened; with follow it continues as server-sent events.
 func (s calls) events(w http.ResponseWriter, r *http.Request) {
-	q, err := parseEventQuery(r)
-	if err != nil {
+	var q eventlog.Query
+	if err := params.Parse(r.URL.Query(), &q); err != nil {
 		api.Fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
@@ -212,35 +212,4 @@ func visible(list []model.Event, hidden bool) []model.Event {
 		}
 	}
 	return out
-}
-
-func parseEventQuery(r *http.Request) (q eventlog.Query, err error) {
-	v := r.URL.Query()
-	if text := v.Get("after"); text != "" {
-		if q.After, err = strconv.ParseUint(text, 10, 63); err != nil {
-			return q, errors.New("after: " + strconv.Quote(text) + " is not the number of an event")
-		}
-	}
-	if q.Since, err = api.ParseTime(v, "since"); err != nil {
-		return q, err
-	}
-	if q.Until, err = api.ParseTime(v, "until"); err != nil {
-		return q, err
-	}
-	if text := v.Get("limit"); text != "" {
-		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 {
-			return q, errors.New("limit: " + strconv.Quote(text) + " is not a positive number")
-		}
-	}
-	if text := v.Get("level"); text != "" {
-		known := false
-		if q.Level, known = model.ParseLevel(text); !known {
-			return q, errors.New("level: " + strconv.Quote(text) + " is none of info, warning and critical")
-		}
-	}
-	q.Device = v.Get("device")
-	for _, kind := range v["kind"] {
-		q.Kinds = append(q.Kinds, model.EventKind(kind))
-	}
-	return q, nil
 }

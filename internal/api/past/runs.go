@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/api/params"
 	"github.com/ttmon/ttmon/internal/callsite/atpeak"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
@@ -16,8 +17,8 @@ import (
 // runsOf lists runs. Where /proc hides processes a user sees their own runs
 // only, and not by whom devices were shared.
 func (s calls) runsOf(w http.ResponseWriter, r *http.Request) {
-	q, err := runs.ParseQuery(r.URL.Query())
-	if err != nil {
+	var q runs.Query
+	if err := params.Parse(r.URL.Query(), &q); err != nil {
 		api.Fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
