@@ -15,7 +15,7 @@ import type { Figure, SaidDevice, Sheet, Value } from "./answers";
 import type { Chip, Device } from "./types";
 
 /** Charts that every device has: a field each, or several of one kind. */
-const standard: string[][] = [["temperature.asic"], ["power.draw"], ["memory.used"], ["clocks.ai"], ["pcie.rx", "pcie.tx"], ["l1.used"], ["busy"]];
+const standard = (s: SaidDevice): string[][] => [["temperature.asic"], ["power.draw"], ["memory.used"], ["clocks.ai"], ["pcie.rx", "pcie.tx"], ["l1.used"], [s.busy]];
 
 export function DevicePage(p: { s: State; name: string }) {
   const snap = p.s.snap!;
@@ -44,7 +44,7 @@ export function DevicePage(p: { s: State; name: string }) {
         </Panel>
       </div>
       <Operations said={p.s.said!} device={d.index} />
-      <Charts s={p.s} d={d} facts={facts} />
+      <Charts s={p.s} d={d} said={said} facts={facts} />
       <Panel title="All that is known">
         <AllFacts of={facts} />
       </Panel>
@@ -196,11 +196,12 @@ function Pool(p: { name: string; figure: Figure; part?: boolean }) {
   );
 }
 
-function Charts(p: { s: State; d: Device; facts: Sheet | null }) {
+function Charts(p: { s: State; d: Device; said: SaidDevice; facts: Sheet | null }) {
   const range = useRange();
   const route = useRoute();
   const extra = (route.query.get("metric") ?? "").split(",").filter((m) => p.s.metrics.some((x) => x.name === m));
-  const all = standard.flat().filter((m) => p.s.metrics.length === 0 || p.s.metrics.some((x) => x.name === m));
+  const charts = standard(p.said);
+  const all = charts.flat().filter((m) => p.s.metrics.length === 0 || p.s.metrics.some((x) => x.name === m));
   const { answer, problem } = useRangeData(all, p.d.bus_id, range);
   const more = useRangeData(extra, p.d.bus_id, range);
   const { events, problem: unknown } = useEvents(range, p.d.bus_id);
@@ -230,8 +231,8 @@ function Charts(p: { s: State; d: Device; facts: Sheet | null }) {
       }
     >
       <div class="charts three">
-        {standard.map((c) => (
-          <MetricChart key={c[0]} metrics={c} title={c.map(title).join(", ")} help={help(c[0]!)} answer={answer} problem={problem} range={range} events={marks} limit={limit(c[0]!)} zero nameOf={title} />
+        {charts.map((c) => (
+          <MetricChart key={c[0]} metrics={c} title={c.map((name) => title(name === p.said.busy ? "busy" : name)).join(", ")} help={help(c[0]!)} answer={answer} problem={problem} range={range} events={marks} limit={limit(c[0]!)} zero nameOf={title} />
         ))}
         {extra.map((m) => (
           <div key={m} class="removable">

@@ -118,8 +118,7 @@ const shades: Record<string, { name: string; of: (s: SaidDevice) => number | nul
   temperature: shade("temperature", "temperature.asic"),
   power: shade("power", "power.draw"),
   dram: { name: "DRAM", of: (s) => s.pools["dram"]?.ratio ?? null, text: (s) => s.pools["dram"]?.text ?? "" },
-  busy: shade("busy", "busy"),
-  activity: shade("activity", "activity.estimate"),
+  busy: { name: "busy", of: (s) => field(s, s.busy).ratio, text: (s) => field(s, s.busy).text },
 };
 
 function shade(name: string, of: string) {

@@ -237,6 +237,11 @@ func (b *tab) fitsWidth(where string) {
 		wide := eval[string](b, `[...document.querySelectorAll("main *, header *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll")).slice(0, 5).map(e => e.tagName + "." + e.className).join(" ")`)
 		b.Errorf("%s is %d px wide in a window of %d: %s", where, w[0], w[1], wide)
 	}
+	// A text is not broken within a word to fit its column, and none leaves its card.
+	if out := eval[string](b, `[...document.querySelectorAll(".card dt, .card dd")].filter(e => { const r = document.createRange(); r.selectNodeContents(e);
+		return r.getBoundingClientRect().right > e.closest(".card").getBoundingClientRect().right || e.tagName === "DT" && r.getClientRects().length > 1; }).slice(0, 5).map(e => e.innerText).join(", ")`); out != "" {
+		b.Errorf("%s: does not fit into its card: %s", where, out)
+	}
 }
 
 // shoot keeps a picture where pictures are wanted.
