@@ -1,157 +1,177 @@
 package recorder
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/blocks/changes"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
-// placeOf returns the tag, the number and the lines of a site of the producer.
+// holding is a list of a process, as a source has it at one moment.
+type holding struct {
+	def    recording.List // without the numbers of the recording
+	group  uint32         // of a ledger's
+	blocks iter.Seq[blocks.Block]
+}
+
+// placeOf returns the tag, the number and the lines of a site of the source.
 type placeOf func(site uint32) (tag string, node uint32, stack []ledgerfile.Frame)
 
-// diff records the difference between what a process holds now and at the last poll.
-// New blocks have their own time; those that are gone were freed by now.
-func (r *Recorder) diff(p *process, state *blocks.Process, place placeOf, now time.Time) {
-	seen := map[uint64]bool{}
-	for _, a := range state.Allocators {
-		for i, x := range a.Lists {
-			key := a.ID<<8 | uint64(i)
-			seen[key] = true
-			l := p.lists[key]
-			if l == nil {
-				l = &list{live: map[uint64]blocks.Block{}, def: recording.List{
-					Process: p.def.ID, Allocator: a.ID, Pool: x.Pool.String(), Geometry: x.Geometry, Cut: x.Cut, Late: x.Origin == blocks.Late,
-				}}
-				r.lastID++
-				l.def.ID, l.def.Chips = r.lastID, slices.Clone(a.Chips)
-				p.lists[key] = l
-				r.changed(l, r.begun) // its blocks may be older than this poll
-			} else if !slices.Equal(l.def.Chips, a.Chips) || l.def.Cut != x.Cut {
-				l.def.Chips, l.def.Cut = slices.Clone(a.Chips), x.Cut
-				r.changed(l, now)
-			}
-			r.compare(p, l, x, place, now)
+// align makes what is recorded of a process equal to what it holds now, by the source's
+// numbers of its lists. since is the earliest that this can have been so. New blocks
+// have their own time; those that are gone were freed by now.
+func (r *Recorder) align(p *process, lists map[uint64]holding, place placeOf, since, now time.Time) {
+	for _, n := range slices.Sorted(maps.Keys(p.lists)) {
+		l := p.lists[n]
+		if h, there := lists[n]; there && l.def.ID != 0 && l.group == h.group && l.def.Geometry == h.def.Geometry {
+			continue
 		}
-	}
-	for key, l := range p.lists {
-		if !seen[key] {
+		if l.def.ID != 0 {
 			r.add(item{at: now, kind: recording.KindClosed, id: l.def.ID})
-			delete(p.lists, key)
 		}
+		delete(p.lists, n)
+	}
+	for _, n := range slices.Sorted(maps.Keys(lists)) {
+		h := lists[n]
+		if l := p.lists[n]; l == nil {
+			r.lastID++
+			l = &list{group: h.group, def: h.def}
+			l.def.ID, l.def.Process = r.lastID, p.def.ID
+			p.lists[n] = l
+			r.changed(l, since) // its blocks may be older than now
+		} else if !slices.Equal(l.def.Chips, h.def.Chips) || l.def.Cut != h.def.Cut {
+			l.def.Chips, l.def.Cut = h.def.Chips, h.def.Cut
+			r.changed(l, now)
+		}
+		r.alignBlocks(p, p.lists[n], h, place, since, now)
 	}
 }
 
-func (r *Recorder) compare(p *process, l *list, x *blocks.List, place placeOf, now time.Time) {
-	there := make(map[uint64]blocks.Block, len(l.live))
-	for b := range x.All() {
-		there[b.Addr] = b
-	}
-	for _, addr := range slices.Sorted(maps.Keys(l.live)) {
-		if b, ok := there[addr]; !ok || b != l.live[addr] {
-			at := now
-			if ok { // another one is in its place: it was gone when that came
-				at = allocatedAt(b, now)
-			}
-			r.add(item{at: at, kind: recording.KindFree, id: l.def.ID, block: blocks.Block{Addr: addr}})
+func (r *Recorder) alignBlocks(p *process, l *list, h holding, place placeOf, since, now time.Time) {
+	recorded, there := l.live, map[uint64]blocks.Block{}
+	if live := r.out.Live(l.def.ID); recorded == nil && live != nil {
+		recorded = map[uint64]blocks.Block{}
+		for b := range live.All() {
+			recorded[b.Addr] = b
 		}
 	}
-	for b := range x.All() {
-		if b == l.live[b.Addr] {
+	for b := range h.blocks {
+		there[b.Addr] = b
+	}
+	at := func(b blocks.Block) time.Time {
+		if born := time.Unix(0, b.Born); b.Born > 0 && born.Before(now) && born.After(since) {
+			return born
+		} else if b.Born > 0 && born.Before(now) {
+			return since
+		}
+		return now
+	}
+	for _, addr := range slices.Sorted(maps.Keys(recorded)) {
+		b, ok := there[addr]
+		if ok && isSame(recorded[addr], b) {
+			continue
+		}
+		gone := now
+		if ok { // another one is in its place: it was gone when that came
+			gone = at(b)
+		}
+		r.add(item{at: gone, kind: recording.KindFree, id: l.def.ID, block: blocks.Block{Addr: addr}})
+	}
+	for _, addr := range slices.Sorted(maps.Keys(there)) {
+		b := there[addr]
+		if old, ok := recorded[addr]; ok && isSame(old, b) {
 			continue
 		}
 		out := b
 		if out.Site, out.Tag = 0, 0; place != nil && b.Site != 0 {
 			tag, node, stack := place(b.Site)
-			out.Site = r.site(p, allocatedAt(b, now), tag, node, func() []ledgerfile.Frame { return stack })
+			out.Site = r.site(p, at(b), tag, node, func() []ledgerfile.Frame { return stack })
 		}
-		r.add(item{at: allocatedAt(b, now), kind: recording.KindAlloc, id: l.def.ID, block: out})
+		r.add(item{at: at(b), kind: recording.KindAlloc, id: l.def.ID, block: out})
 	}
-	l.live = there
+	if p.def.Method == recording.BySampling {
+		l.live = there
+	}
 }
 
-// allocatedAt is when a block came, as far as that can be.
-func allocatedAt(b blocks.Block, now time.Time) time.Time {
-	if at := time.Unix(0, b.Born); b.Born > 0 && at.Before(now) {
-		return at
-	}
-	return now
+// isSame reports whether a block that is recorded is the one that is at its address now.
+// It may have been recorded later than it was allocated, and never earlier.
+func isSame(recorded, now blocks.Block) bool {
+	return recorded.Size == now.Size && recorded.Asked == now.Asked && now.Born <= recorded.Born
 }
 
-// resync makes what is recorded of a process equal to a copy of its ledger.
-// What was recorded is in the encoder, once all that waits is written.
+// poll records what a process holds that is asked now and then.
+func (r *Recorder) poll(p *process, state *blocks.Process, place placeOf, now time.Time) {
+	lists := map[uint64]holding{}
+	for _, a := range state.Allocators {
+		for i, x := range a.Lists {
+			lists[a.ID<<8|uint64(i)] = holding{blocks: x.All(), def: recording.List{
+				Allocator: a.ID, Pool: x.Pool.String(), Geometry: x.Geometry, Cut: x.Cut, Late: x.Origin == blocks.Late, Chips: slices.Clone(a.Chips),
+			}}
+		}
+	}
+	r.align(p, lists, place, r.begun, now)
+}
+
+// placesIn are the sites of a ledger.
+func placesIn(l *ledgerfile.Ledger) placeOf {
+	return func(site uint32) (string, uint32, []ledgerfile.Frame) {
+		s := &l.Sites[site]
+		return s.Tag, s.Node, l.Stack(s.Node)
+	}
+}
+
+// resync makes what is recorded of a process equal to a copy of its ledger, events of
+// which were missed. What was recorded is in the encoder, once all that waits is written.
 func (r *Recorder) resync(p *process, l *ledgerfile.Ledger, now time.Time) {
 	if err := r.Flush(now); err != nil {
 		return // the next write tells
 	}
-	known := map[uint64]*list{}
-	for i := range l.Lists {
-		x := &l.Lists[i]
-		pool, ok := blocks.PoolOf(x.Pool)
-		if x.State != ledgerfile.Open || !ok {
-			continue
-		}
-		known[uint64(i)] = r.relist(p, l, i, pool, now)
-	}
-	for n, old := range p.lists {
-		if known[n] != old && old.def.ID != 0 {
-			r.add(item{at: now, kind: recording.KindClosed, id: old.def.ID})
-		}
-	}
-	p.lists = known
-	there := map[uint64]map[uint64]ledgerfile.Block{}
+	held := map[uint64][]blocks.Block{}
 	for _, b := range l.Blocks {
 		n := uint64(l.Sites[b.Site].List)
-		if there[n] == nil {
-			there[n] = map[uint64]ledgerfile.Block{}
+		held[n] = append(held[n], blocks.Block{Addr: b.Address, Size: b.Bytes, Asked: b.Asked, Born: b.Born.UnixNano(), Site: uint32(b.Site)})
+	}
+	lists := map[uint64]holding{}
+	for i := range l.Lists {
+		x := &l.Lists[i]
+		if pool, ok := blocks.PoolOf(x.Pool); ok && x.State == ledgerfile.Open {
+			lists[uint64(i)] = holding{listOf(l, x, pool), x.Group, slices.Values(held[uint64(i)])}
 		}
-		there[n][b.Address] = b
 	}
-	for n, list := range known {
-		r.realign(p, list, l, there[n], now)
-	}
+	r.align(p, lists, placesIn(l), now, now)
 }
 
-// relist is the list of a copy: the one that was known, if it is the same one.
-func (r *Recorder) relist(p *process, l *ledgerfile.Ledger, n int, pool model.Pool, now time.Time) *list {
-	x := &l.Lists[n]
-	g := blocks.Geometry{Pool: pool, Banks: uint64(x.Banks), Base: x.Base, Capacity: x.Capacity, Align: x.Alignment, Smallest: x.Smallest}
-	old := p.lists[uint64(n)]
-	if old == nil || old.def.ID == 0 || old.group != x.Group || old.def.Geometry != g {
-		r.lastID++
-		old = &list{group: x.Group, def: recording.List{ID: r.lastID, Process: p.def.ID, Allocator: uint64(x.Group), Pool: pool.String(), Geometry: g, Late: x.Late}}
+// listOf is a list of a ledger, without the numbers of the recording.
+func listOf(l *ledgerfile.Ledger, x *ledgerfile.List, pool model.Pool) recording.List {
+	def := recording.List{
+		Allocator: uint64(x.Group), Pool: pool.String(), Cut: x.CutLow, Late: x.Late,
+		Geometry: blocks.Geometry{Pool: pool, Banks: uint64(x.Banks), Base: x.Base, Capacity: x.Capacity, Align: x.Alignment, Smallest: x.Smallest},
 	}
-	old.def.Cut, old.def.Chips = x.CutLow, nil
 	for _, c := range x.Chips {
-		old.def.Chips = append(old.def.Chips, l.Chips[c].ID)
+		def.Chips = append(def.Chips, l.Chips[c].ID)
 	}
-	r.changed(old, now)
-	return old
+	return def
 }
 
-func (r *Recorder) realign(p *process, l *list, from *ledgerfile.Ledger, there map[uint64]ledgerfile.Block, now time.Time) {
-	recorded := map[uint64]bool{}
-	if live := r.out.Live(l.def.ID); live != nil {
-		for b := range live.All() {
-			if x, ok := there[b.Addr]; ok && x.Bytes == b.Size && x.Born.UnixNano() == b.Born {
-				recorded[b.Addr] = true
-				continue
-			}
-			r.add(item{at: now, kind: recording.KindFree, id: l.def.ID, block: blocks.Block{Addr: b.Addr}})
-		}
+// realign makes what is recorded of a process equal to a state that a ttmond sent, since
+// a time.
+func (r *Recorder) realign(p *process, s *changes.State, since, now time.Time) {
+	lists := map[uint64]holding{}
+	for i := range s.Lists {
+		h := &s.Lists[i]
+		lists[uint64(h.ID)] = holding{def: definition(&h.List), blocks: slices.Values(h.Blocks)}
 	}
-	for _, addr := range slices.Sorted(maps.Keys(there)) {
-		if recorded[addr] {
-			continue
-		}
-		x := there[addr]
-		b := blocks.Block{Addr: addr, Size: x.Bytes, Asked: x.Asked}
-		site := from.Sites[x.Site]
-		b.Site = r.site(p, now, site.Tag, site.Node, func() []ledgerfile.Frame { return from.Stack(site.Node) })
-		r.add(item{at: now, kind: recording.KindAlloc, id: l.def.ID, block: b})
-	}
+	r.align(p, lists, nil, since, now)
+}
+
+// definition is a list that a ttmond sent, without the numbers of the recording.
+func definition(l *changes.List) recording.List {
+	return recording.List{Allocator: l.Allocator, Pool: l.Pool, Geometry: l.Geometry, Cut: l.Cut, Late: l.Late, Chips: l.Chips}
 }

@@ -108,10 +108,7 @@ func (r *Recorder) Sweep(s *track.Sweep, told []track.LedgerEvents, now time.Tim
 		}
 		p.seen = true
 		if !x.Ledger.TellsEvents {
-			r.diff(p, x.State, func(site uint32) (string, uint32, []ledgerfile.Frame) {
-				s := x.Ledger.Sites[site]
-				return s.Tag, s.Node, x.Ledger.Stack(s.Node)
-			}, now)
+			r.poll(p, x.State, placesIn(x.Ledger), now)
 		}
 	}
 	r.endUnseen(now)
@@ -144,7 +141,7 @@ func (r *Recorder) Blocks(found []*blocks.Process, now time.Time) {
 		}
 		p.seen = true
 		r.missed(p, x.Lost, now)
-		r.diff(p, x, nil, now)
+		r.poll(p, x, nil, now)
 	}
 	r.endUnseen(now)
 }

@@ -62,17 +62,7 @@ func (r *Recorder) streamState(s *changes.State, now time.Time) {
 		p = r.process(key, fromStream, since, def)
 		p.n = s.N
 		r.missed(p, s.Lost, now)
-		for i := range s.Lists {
-			r.streamList(p, &s.Lists[i].List, since)
-			for _, b := range s.Lists[i].Blocks {
-				b.Site, b.Tag = 0, 0
-				at := allocatedAt(b, now)
-				if at.Before(since) {
-					at = since
-				}
-				r.add(item{at: at, kind: recording.KindAlloc, id: p.lists[uint64(s.Lists[i].ID)].def.ID, block: b})
-			}
-		}
+		r.realign(p, s, since, now)
 		return
 	}
 	gap := s.Missed
@@ -83,59 +73,8 @@ func (r *Recorder) streamState(s *changes.State, now time.Time) {
 	if gap > 0 {
 		p.gaps += gap
 		r.missed(p, s.Lost+p.gaps, now)
-		r.streamAlign(p, s, now)
-	}
-}
-
-// streamList defines a list, or tells that it changed.
-func (r *Recorder) streamList(p *process, def *changes.List, at time.Time) {
-	l := p.lists[uint64(def.ID)]
-	if l == nil {
-		r.lastID++
-		l = &list{def: recording.List{ID: r.lastID, Process: p.def.ID}}
-		p.lists[uint64(def.ID)] = l
-	}
-	l.def.Allocator, l.def.Pool, l.def.Geometry = def.Allocator, def.Pool, def.Geometry
-	l.def.Cut, l.def.Late, l.def.Chips = def.Cut, def.Late, def.Chips
-	r.changed(l, at)
-}
-
-// streamAlign tells what changed meanwhile, as of now.
-func (r *Recorder) streamAlign(p *process, s *changes.State, now time.Time) {
-	if err := r.Flush(now); err != nil {
-		return // the next write tells
-	}
-	there := map[uint64]*changes.Held{}
-	for i := range s.Lists {
-		there[uint64(s.Lists[i].ID)] = &s.Lists[i]
-	}
-	for n, l := range p.lists {
-		if there[n] == nil {
-			r.add(item{at: now, kind: recording.KindClosed, id: l.def.ID})
-			delete(p.lists, n)
-		}
-	}
-	for n, held := range there {
-		r.streamList(p, &held.List, now)
-		l := p.lists[n]
-		want := map[uint64]blocks.Block{}
-		for _, b := range held.Blocks {
-			want[b.Addr] = b
-		}
-		if live := r.out.Live(l.def.ID); live != nil {
-			for b := range live.All() {
-				if x, ok := want[b.Addr]; ok && x.Size == b.Size && x.Asked == b.Asked {
-					delete(want, b.Addr)
-					continue
-				}
-				r.add(item{at: now, kind: recording.KindFree, id: l.def.ID, block: blocks.Block{Addr: b.Addr}})
-			}
-		}
-		for _, b := range held.Blocks {
-			if _, missing := want[b.Addr]; missing {
-				b.Site, b.Tag = 0, 0
-				r.add(item{at: now, kind: recording.KindAlloc, id: l.def.ID, block: b})
-			}
+		if r.Flush(now) == nil { // else the next write tells
+			r.realign(p, s, now, now)
 		}
 	}
 }
@@ -152,12 +91,26 @@ func (r *Recorder) streamed(p *process, c *changes.Change) {
 		r.add(item{at: at, kind: recording.KindProcess, value: p.def})
 		return
 	case changes.Defined:
-		r.streamList(p, c.Def, at)
+		r.defined(p, c.Def, at)
 		return
 	}
 	if kind, ok := kindOfChange(c.Kind); ok {
 		r.listEvent(p, uint64(c.List), item{at: at, kind: kind, block: blocks.Block{Addr: c.Addr, Size: c.Size, Asked: c.Asked}})
 	}
+}
+
+// defined defines a list, or tells that it changed.
+func (r *Recorder) defined(p *process, def *changes.List, at time.Time) {
+	l := p.lists[uint64(def.ID)]
+	if l == nil {
+		r.lastID++
+		l = &list{def: recording.List{ID: r.lastID}}
+		p.lists[uint64(def.ID)] = l
+	}
+	id := l.def.ID
+	l.def = definition(def)
+	l.def.ID, l.def.Process = id, p.def.ID
+	r.changed(l, at)
 }
 
 // kindOfChange is the record of a change to a block or a list.
