@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -27,21 +28,17 @@ const (
 
 // Log is an event log. Its methods may be called by any goroutine.
 type Log struct {
+	*Recent
 	dir     string
 	maxFile int64
 
-	mu     sync.Mutex
-	file   *os.File // nil while the disk does not take it
-	size   int64
-	torn   bool // the file may end in the middle of a line
-	next   uint64
-	origin model.EventOrigin // of the last event that has one
+	mu   sync.Mutex
+	file *os.File // nil while the disk does not take it
+	size int64
+	torn bool // the file may end in the middle of a line
 	// first is the oldest event that is kept, here the oldest one of the current
 	// file; 0: there is none.
 	first, here uint64
-	maxRecent   int
-	recent      []model.Event // the last ones, in order
-	more        chan struct{} // closed when there are more
 }
 
 // Sizes bound a log.
@@ -56,13 +53,12 @@ func Open(dir string) (*Log, error) { return OpenSized(dir, Sizes{defaultFile, m
 
 // OpenSized opens a log with other bounds.
 func OpenSized(dir string, s Sizes) (*Log, error) {
-	l := &Log{dir: dir, maxFile: s.File, maxRecent: s.Recent, next: 1, more: make(chan struct{})}
+	l := &Log{Recent: NewRecent(s.Recent), dir: dir, maxFile: s.File}
 	for _, file := range l.files() {
 		l.here = 0
 		_ = scan(file, func(e *model.Event) bool {
-			l.next = max(l.next, e.Seq+1)
 			l.begin(e.Seq)
-			l.keep(*e)
+			l.Add(*e)
 			return true
 		})
 	}
@@ -148,30 +144,15 @@ func (l *Log) Append(events ...model.Event) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i := range events {
-		events[i].Seq = l.next
-		events[i].Time = events[i].Time.UTC()
-		l.next++
-	}
+	l.Number(events)
 	err := l.store(events)
 	l.begin(events[0].Seq)
-	for _, e := range events {
-		e.Volatile = err != nil
-		l.keep(e)
+	shown := slices.Clone(events)
+	for i := range shown {
+		shown[i].Volatile = err != nil
 	}
-	close(l.more)
-	l.more = make(chan struct{})
+	l.Add(shown...)
 	return err
-}
-
-func (l *Log) keep(e model.Event) {
-	if e.From != nil {
-		l.origin = *e.From
-	}
-	if len(l.recent) >= l.maxRecent {
-		l.recent = append(l.recent[:0], l.recent[l.maxRecent/4:]...)
-	}
-	l.recent = append(l.recent, e)
 }
 
 // store writes events and waits until they are on the disk.
@@ -223,37 +204,15 @@ func (l *Log) rotate() error {
 	return l.open()
 }
 
-// Last is the number of the last event, 0 before the first.
-func (l *Log) Last() uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.next - 1
-}
-
 // First is the number of the oldest event that is kept; Last()+1 where there is
 // none.
 func (l *Log) First() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.first == 0 {
-		return l.next
+		return l.Last() + 1
 	}
 	return l.first
-}
-
-// Origin is that of the last event taken from another log; the zero EventOrigin where
-// there is none.
-func (l *Log) Origin() model.EventOrigin {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.origin
-}
-
-// More is closed when there is an event after those that are there now.
-func (l *Log) More() <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.more
 }
 
 // Close closes the file.

@@ -24,6 +24,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/statedir"
@@ -63,6 +64,8 @@ type Options struct {
 
 // Journal keeps snapshots and events. Its methods may be called by any goroutine.
 type Journal struct {
+	*eventlog.Recent // the last events
+
 	opt Options
 
 	// writing is held by the one who writes, which may take as long as the disk does.
@@ -82,10 +85,6 @@ type Journal struct {
 
 	mu       sync.Mutex // over all below; never held while the disk is waited for
 	segments []segment  // oldest first
-	next     uint64     // number of the next event
-	origin   model.EventOrigin
-	recent   []model.Event // the last ones, in order
-	more     chan struct{} // closed when there are more
 	closed   bool
 }
 
@@ -104,7 +103,7 @@ func Open(o Options) (*Journal, error) {
 	if o.Changed == nil {
 		o.Changed = func(error) {}
 	}
-	j := &Journal{opt: o, next: 1, more: make(chan struct{})}
+	j := &Journal{Recent: eventlog.NewRecent(maxRecent), opt: o}
 	if o.MemoryDir != "" {
 		_ = os.RemoveAll(o.MemoryDir)
 	}
@@ -163,25 +162,17 @@ func (j *Journal) Append(events ...model.Event) error {
 	}
 	j.writing.Lock()
 	defer j.writing.Unlock()
-	j.mu.Lock()
-	for i := range events {
-		events[i].Seq, events[i].Time = j.next, events[i].Time.UTC()
-		j.next++
-	}
-	j.mu.Unlock()
+	j.Number(events)
 	err := j.write(time.Time{}, func(w *recording.Writer) error { return put(w, events) })
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, e := range events {
-		if j.failed != nil {
-			j.unsaved = append(j.unsaved, e)
-			e.Volatile = true
+	shown := slices.Clone(events)
+	if j.failed != nil {
+		j.unsaved = append(j.unsaved, events...)
+		j.unsaved = j.unsaved[max(0, len(j.unsaved)-maxRecent):]
+		for i := range shown {
+			shown[i].Volatile = true
 		}
-		j.keep(e)
 	}
-	j.unsaved = j.unsaved[max(0, len(j.unsaved)-maxRecent):]
-	close(j.more)
-	j.more = make(chan struct{})
+	j.Add(shown...)
 	if j.failed != nil {
 		return j.failed
 	}
@@ -202,17 +193,6 @@ func put(w *recording.Writer, events []model.Event) error {
 		}
 	}
 	return w.Sync()
-}
-
-// keep takes an event among the recent ones. With mu.
-func (j *Journal) keep(e model.Event) {
-	if e.From != nil {
-		j.origin = *e.From
-	}
-	if len(j.recent) >= maxRecent {
-		j.recent = append(j.recent[:0], j.recent[maxRecent/4:]...)
-	}
-	j.recent = append(j.recent, e)
 }
 
 // Close writes what waits and closes the file.

@@ -239,7 +239,8 @@ func TestMovedTwice(t *testing.T) {
 	if got := seqs(j.Find(eventlog.Query{})); got != "1 2 3" {
 		t.Errorf("events %s", got)
 	}
-	j.recent = nil // as if they were long ago
+	j.Recent = eventlog.NewRecent(maxRecent) // as if they were long ago
+	j.Number(make([]model.Event, 3))
 	if got := seqs(j.Find(eventlog.Query{})); got != "1 2 3" {
 		t.Errorf("from the files: events %s", got)
 	}

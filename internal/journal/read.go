@@ -114,11 +114,10 @@ func (j *Journal) recall() {
 		for _, e := range list {
 			if e.Seq > last { // a segment whose events were moved may still be there
 				last = e.Seq
-				j.keep(e)
+				j.Add(e)
 			}
 		}
 	}
-	j.next = last + 1
 }
 
 // eventPaths are the files that hold events, oldest first.
@@ -152,49 +151,11 @@ func eventsIn(path string, since time.Time) (list []model.Event) {
 func (j *Journal) Find(q eventlog.Query) []model.Event {
 	j.moving.RLock()
 	defer j.moving.RUnlock()
-	j.mu.Lock()
-	recent, segments, next := slices.Clone(j.recent), slices.Clone(j.segments), j.next
-	j.mu.Unlock()
-	first := next
-	if len(recent) > 0 {
-		first = recent[0].Seq
-	}
-	found := eventlog.NewFinder(q)
-	if q.After+1 < first && (q.Since.IsZero() || len(recent) == 0 || q.Since.Before(recent[0].Time)) {
-		last := uint64(0)
-		for _, path := range j.eventPaths(segments) {
+	return j.FindWith(q, func(_ uint64, add func(*model.Event)) {
+		for _, path := range j.eventPaths(j.list()) {
 			for _, e := range eventsIn(path, q.Since) {
-				if e.Seq > last && e.Seq < first {
-					last = e.Seq
-					found.Add(&e)
-				}
+				add(&e)
 			}
 		}
-	}
-	for i := range recent {
-		found.Add(&recent[i])
-	}
-	return found.Found()
-}
-
-// Last is the number of the last event, 0 before the first.
-func (j *Journal) Last() uint64 {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.next - 1
-}
-
-// Origin is that of the last event taken from ttmond's backlog; the zero Origin
-// where there is none.
-func (j *Journal) Origin() model.EventOrigin {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.origin
-}
-
-// More is closed when there is an event after those that are there now.
-func (j *Journal) More() <-chan struct{} {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.more
+	})
 }

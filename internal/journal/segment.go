@@ -54,11 +54,7 @@ func (j *Journal) try(f func(*recording.Writer) error) error {
 		return err
 	}
 	j.failed, j.unsaved = nil, nil
-	j.mu.Lock()
-	for i := range j.recent {
-		j.recent[i].Volatile = false
-	}
-	j.mu.Unlock()
+	j.Saved()
 	j.opt.Changed(nil)
 	return nil
 }

@@ -47,7 +47,7 @@ type replayed struct {
 	empty  string // a folder with nothing in it
 	player *recording.Player
 	feed   api.Feed
-	events *eventlog.Log
+	events *eventlog.Recent
 	charts *recordedCharts
 
 	failures recordedFailures
@@ -91,10 +91,9 @@ func (r *replayed) run(ctx context.Context, path string, out io.Writer) error {
 	if err := os.Mkdir(r.empty, 0o700); err != nil {
 		return err
 	}
-	if err := r.openEvents(filepath.Join(dir, "events")); err != nil {
+	if err := r.openEvents(); err != nil {
 		return err
 	}
-	defer r.events.Close()
 	if err := r.openFailures(); err != nil {
 		return err
 	}
@@ -126,19 +125,18 @@ func (r *replayed) run(ctx context.Context, path string, out io.Writer) error {
 }
 
 // openEvents makes the log of a recording's events, for as long as it is served.
-func (r *replayed) openEvents(dir string) (err error) {
-	if r.events, err = eventlog.Open(dir); err != nil {
-		return err
-	}
+func (r *replayed) openEvents() error {
 	marks, err := r.past.Events()
 	if err != nil {
 		return err
 	}
+	list := make([]model.Event, len(marks))
 	for i := range marks {
-		if err := r.events.Append(marks[i].Event); err != nil {
-			return err
-		}
+		list[i] = marks[i].Event
 	}
+	r.events = eventlog.NewRecent(len(list) + 1)
+	r.events.Number(list)
+	r.events.Add(list...)
 	return nil
 }
 
