@@ -18,7 +18,7 @@ import (
 
 // taskBoards are the boards of the host of each task.
 var taskBoards = map[string]string{
-	"compiling-or-stuck": "p150a", "slow-link": "n300,p150a",
+	"compiling-or-stuck": "p150a", "slow-link": "n300,p150a", "everyday": "n300,p150a",
 	"out-of-l1": "p150a", "which-chip": "galaxy-wormhole", "who": "6xn150", "leaked": "n300,p150a", "today-against-yesterday": "n300,p150a",
 }
 
