@@ -135,9 +135,11 @@ func (e *eventsCmd) print(ctx context.Context, c *client.Client, q eventlog.Quer
 		if len(list) == 0 && !e.json && !e.follow {
 			b = append(b, e.emptyText()...)
 		}
-		for i := range list {
-			b = appendEvent(b, &list[i], e.json)
-			q.After = list[i].Seq
+		if len(list) > 0 {
+			q.After = list[len(list)-1].Seq
+		}
+		for _, x := range inOrder(list) {
+			b = appendEvent(b, &x, e.json)
 		}
 		if err := e.Output("").Write(b); err != nil || !e.follow {
 			return err
@@ -150,6 +152,12 @@ func (e *eventsCmd) print(ctx context.Context, c *client.Client, q eventlog.Quer
 			return nil
 		}
 	}
+}
+
+// inOrder sorts events by the time when they happened: a failed request is found after
+// what happened meanwhile, and numbered then.
+func inOrder(list []model.Event) []model.Event {
+	return slices.SortedStableFunc(slices.Values(list), func(a, b model.Event) int { return a.Time.Compare(b.Time) })
 }
 
 // emptyText says that there is no event, and whether the filters are why.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -45,5 +46,18 @@ func TestNoEvents(t *testing.T) {
 				t.Errorf("exit %d, %q, want %q: %s", code, out, c.want, errs)
 			}
 		})
+	}
+}
+
+// TestEventsInOrder: what was found late stands where it happened.
+func TestEventsInOrder(t *testing.T) {
+	path := daemonAt(t, map[string]func(http.ResponseWriter){
+		"GET /v1/events": func(w http.ResponseWriter) {
+			fmt.Fprint(w, `{"events":[{"seq":7,"time":"2026-11-19T20:46:22Z","kind":"started","text":"second"},{"seq":8,"time":"2026-11-19T20:46:21Z","kind":"no_room","text":"first"}]}`)
+		},
+	})
+	code, out, errs := runDaemonCommand(t, "--daemon", path, "events")
+	if code != 0 || strings.Index(out, "first") > strings.Index(out, "second") {
+		t.Errorf("exit %d, %s%s", code, out, errs)
 	}
 }

@@ -64,7 +64,7 @@ export function useEvents(range: Range, bus: string): { events: Event[]; problem
     if (!range.moving) q.set("until", new Date(range.end * 1000).toISOString());
     if (bus) q.set("device", bus);
     get<{ events: Event[] }>("events?" + q, stop.signal)
-      .then((a) => setAnswer({ events: a.events, problem: "" }))
+      .then((a) => setAnswer({ events: a.events.sort((x, y) => Date.parse(x.time) - Date.parse(y.time)), problem: "" }))
       .catch((err: Error) => {
         if (!stop.signal.aborted) setAnswer((old) => ({ events: old.events, problem: err.message }));
       });
