@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,9 +15,6 @@ const rootEnv = "TTMON_SIM_ROOT"
 
 // plain makes a tree of ordinary files, and runs the command beside it.
 func (f *flags) plain(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 && !f.keep && (len(f.Procs) > 0 || f.Script != "") {
-		return usageError{errors.New("workloads and scripts need something to run beside: add -- COMMAND, or --keep")}
-	}
 	t, err := sim.NewTree(f.Options, f.root)
 	if err != nil {
 		return startError(err)
@@ -27,14 +23,13 @@ func (f *flags) plain(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		fmt.Fprintf(cmd.OutOrStdout(), "simulated tree in %s: ttmon --root %s smi\n", t.Dir, t.Dir)
 		if f.keep {
-			fmt.Fprintf(cmd.OutOrStdout(), "control socket: %s\n", t.Control)
 			<-stopSignal()
 		}
 		return nil
 	}
 	reap := adopt()
 	c := exec.Command(args[0], args[1:]...)
-	c.Env = append(os.Environ(), sim.ControlEnv+"="+t.Control, rootEnv+"="+t.Dir)
+	c.Env = append(os.Environ(), rootEnv+"="+t.Dir)
 	err = runInside(c, nil)
 	reap(os.Getpid())
 	return err

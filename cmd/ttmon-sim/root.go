@@ -86,7 +86,8 @@ Real Tenstorrent boards of the host are hidden. /sys/ttmon-sim says that the
 host is simulated.
 
 This needs root, or user namespaces and access to /dev/fuse. Without them, use
---root DIR: a plain file tree below DIR, for ttmon --root DIR.
+--root DIR: a plain file tree below DIR, for ttmon --root DIR, without workloads,
+scripts and ctl.
 
 The simulated host has an empty /dev/shm of its own, unless --share-shm.
 A ttnn program in it runs on the boards in tt-metal's mock mode, by the

@@ -92,22 +92,16 @@ func (s *server) dropCluster() {
 
 // describe puts the descriptors into the tree. Its real ttnn programs would
 // account in the real /dev/shm, where no program reads the tree: they are for
-// scripted workloads, and for users who want to look.
-func (t *Tree) describe() {
+// users who want to look.
+func (t *Tree) describe() error {
 	c, err := cluster.Of(t.host.Driver, t.host.Cluster)
 	if err != nil {
-		slog.Error("cannot describe boards for tt-metal", "err", err)
-		return
+		return fmt.Errorf("describing the boards for tt-metal: %w", err)
 	}
 	c.Connect(t.host.Driver)
 	dir := t.host.Driver.Root.Dir("dev").Dir(filepath.Base(cluster.Dir))
-	files := c.Files()
-	for _, name := range dir.Names() {
-		if files[name] == nil {
-			dir.Remove(name)
-		}
-	}
-	for name, text := range files {
+	for name, text := range c.Files() {
 		dir.Add(name, tree.Text(strings.TrimSuffix(string(text), "\n")))
 	}
+	return nil
 }

@@ -1,9 +1,7 @@
 package sim_test
 
 import (
-	"bufio"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -113,31 +111,4 @@ func pread(fd int) (string, error) {
 	buf := make([]byte, 4096)
 	n, err := unix.Pread(fd, buf, 0)
 	return string(buf[:max(n, 0)]), err
-}
-
-// shell starts a shell outside any simulated host and waits for its first
-// line; it is killed with the test.
-func shell(t *testing.T, script string) *exec.Cmd {
-	t.Helper()
-	cmd := exec.Command("sh", "-c", script)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		in.Close()
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
-	return cmd
 }

@@ -72,9 +72,8 @@ func (o Options) driverOptions() (d driver.Options, err error) {
 	return d, err
 }
 
-// newHost makes the host of the options, beside what the real host has; root is
-// the directory that its processes find it in.
-func (o Options) newHost(real driver.Surroundings, root string) (*control.Host, error) {
+// newHost makes the host of the options, beside what the real host has.
+func (o Options) newHost(real driver.Surroundings) (*control.Host, error) {
 	opts, err := o.driverOptions()
 	if err != nil {
 		return nil, err
@@ -88,7 +87,7 @@ func (o Options) newHost(real driver.Surroundings, root string) (*control.Host, 
 	if err != nil {
 		return nil, &OptionError{err}
 	}
-	return &control.Host{Driver: d, Workloads: &workload.Manager{Root: root, Devices: d}, Plain: root != "", Cluster: cabled}, nil
+	return &control.Host{Driver: d, Workloads: &workload.Manager{Devices: d}, Cluster: cabled}, nil
 }
 
 // begin starts the workloads, lets the chips look as if they had run for long,

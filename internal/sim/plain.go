@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,25 +18,18 @@ import (
 	"github.com/ttmon/ttmon/internal/sim/control"
 	"github.com/ttmon/ttmon/internal/sim/driver"
 	"github.com/ttmon/ttmon/internal/sim/tree"
-	"github.com/ttmon/ttmon/internal/sim/workload"
 )
 
 // Tree is a simulated host as a plain directory, for programs that take a
 // root directory and for machines where nothing else is allowed. Its files
-// neither fail nor block.
+// neither fail nor block, and no process uses its boards.
 type Tree struct {
-	Dir     string
-	Control string // path of the control socket
+	Dir string
 
-	host    *control.Host
-	plain   *tree.Plain
-	run     string // directory of the control socket, if it is ours
-	control *listener
-	stop    context.CancelFunc
-	wait    sync.WaitGroup
-	updates sync.Mutex
-	round   int   // of updates
-	workers []int // pids of the workloads at the last one
+	host  *control.Host
+	plain *tree.Plain
+	stop  context.CancelFunc
+	wait  sync.WaitGroup
 }
 
 // refresh is how often a Tree's files are rewritten.
@@ -49,6 +41,9 @@ func NewTree(o Options, dir string) (*Tree, error) {
 	if err := o.check(); err != nil {
 		return nil, &OptionError{err}
 	}
+	if len(o.Procs) > 0 || o.Script != "" {
+		return nil, &OptionError{errors.New("workloads and scripts need a whole simulated host: a plain tree has none")}
+	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -57,47 +52,19 @@ func NewTree(o Options, dir string) (*Tree, error) {
 		return nil, err
 	}
 	t := &Tree{Dir: dir, plain: tree.NewPlain(dir)}
-	if t.host, err = o.newHost(driver.Surroundings{Nodes: numaNodes()}, dir); err != nil {
+	if t.host, err = o.newHost(driver.Surroundings{Nodes: numaNodes()}); err != nil {
 		return nil, err
 	}
-	t.host.Driver.OnChange = t.describe
-	if err := t.start(o); err != nil {
+	t.host.Driver.Settle()
+	t.links(o.Boards)
+	if err := errors.Join(t.describe(), t.update()); err != nil {
 		t.Close()
 		return nil, err
 	}
-	return t, nil
-}
-
-func (t *Tree) start(o Options) error {
-	t.Control = o.Control
-	if t.Control == "" {
-		var err error
-		if t.run, err = os.MkdirTemp("", "ttmon-sim-"); err != nil {
-			return err
-		}
-		t.Control = filepath.Join(t.run, "control")
-	}
-	t.host.Driver.Root.Dir("sys").Add("ttmon-sim", markerFile(o.Boards, t.Control))
-	t.links()
-	t.describe()
-	if err := t.update(); err != nil { // the nodes must be there for the workloads
-		return err
-	}
-	play, err := o.begin(t.host)
-	if err != nil {
-		return err
-	}
-	if err := t.update(); err != nil {
-		return err
-	}
-	if t.control, err = listen(t.Control, t.host); err != nil {
-		return err
-	}
 	ctx, stop := context.WithCancel(context.Background())
 	t.stop = stop
-	t.wait.Go(func() { play(ctx) })
 	t.wait.Go(func() { t.rewriteLoop(ctx) })
-	return nil
+	return t, nil
 }
 
 // rewriteLoop rewrites the files until ctx is done.
@@ -116,97 +83,19 @@ func (t *Tree) rewriteLoop(ctx context.Context) {
 	}
 }
 
-// update brings openers and files to what is true now.
+// update brings the files to what is true now.
 func (t *Tree) update() error {
-	t.updates.Lock()
-	defer t.updates.Unlock()
-	if t.round%scanEvery == 0 || t.workloadsChanged() {
-		t.openers()
-	}
-	t.round++
 	places := t.host.Driver.Places()
 	return t.plain.Update(t.host.Driver.Root, func(path string) bool {
 		return slices.Contains(optional, path) && !slices.Contains(places, path)
 	})
 }
 
-// scanEvery is how many updates pass between two looks at all processes.
-const scanEvery = 5
-
-// workloadsChanged reports whether a workload came or went since it was asked
-// last.
-func (t *Tree) workloadsChanged() bool {
-	var pids []int
-	for _, p := range t.host.Workloads.List() {
-		pids = append(pids, p.PID)
-	}
-	changed := !slices.Equal(pids, t.workers)
-	t.workers = pids
-	return changed
-}
-
-// openers finds out who has the nodes open. The workloads are known; others
-// are looked for in /proc, as far as we may look.
-func (t *Tree) openers() {
-	holders := make(map[int][]int) // pids by device, newest last
-	own := make(map[int]bool)
-	for _, p := range t.host.Workloads.List() {
-		own[p.PID] = true
-		for _, index := range p.Spec.Devices {
-			holders[index] = append(holders[index], slices.Repeat([]int{p.PID}, p.Spec.FDs)...)
-		}
-	}
-	prefix := filepath.Join(t.Dir, "dev/tenstorrent") + "/"
-	pids := make(map[string]bool)
-	for _, name := range names("/proc") {
-		pid, err := strconv.Atoi(name)
-		if err != nil || pid == os.Getpid() {
-			continue
-		}
-		open := openNodes(pid, prefix)
-		if len(open) > 0 && workload.IsOne(pid) {
-			continue // listed above, or an inheritor, which the driver does not know
-		}
-		for _, index := range open {
-			holders[index] = append(holders[index], pid)
-			pids[name] = true
-		}
-	}
-	for _, index := range t.host.Driver.Indices() {
-		list := holders[index]
-		slices.Reverse(list)
-		t.host.Driver.SetOpeners(index, list)
-	}
-	for pid := range own {
-		pids[strconv.Itoa(pid)] = true
-	}
-	t.processLinks(pids)
-}
-
-// openNodes lists the indices of the nodes a process has open, once for each
-// descriptor.
-func openNodes(pid int, prefix string) []int {
-	dir := fmt.Sprintf("/proc/%d/fd", pid)
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil
-	}
-	var list []int
-	for _, e := range entries {
-		to, _ := os.Readlink(filepath.Join(dir, e.Name()))
-		if rest, ok := strings.CutPrefix(to, prefix); ok {
-			if index, err := strconv.Atoi(rest); err == nil {
-				list = append(list, index)
-			}
-		}
-	}
-	return list
-}
-
 // links makes the rest of what a monitor reads below its root lead to the
 // real host.
-func (t *Tree) links() {
+func (t *Tree) links(boards string) {
 	root := t.host.Driver.Root
+	root.Dir("sys").Add("ttmon-sim", markerFile(boards))
 	for _, name := range []string{"cgroups", "cpuinfo", "devices", "filesystems", "loadavg", "meminfo", "self", "stat", "sys", "uptime", "version"} {
 		root.Dir("proc").Add(name, &tree.Link{Target: "/proc/" + name})
 	}
@@ -218,42 +107,14 @@ func (t *Tree) links() {
 	root.At("dev/shm")
 }
 
-// processLinks makes proc/PID lead to the real process for those that use a
-// device, and for no other.
-func (t *Tree) processLinks(pids map[string]bool) {
-	proc := t.host.Driver.Root.Dir("proc")
-	for _, name := range proc.Names() {
-		if _, err := strconv.Atoi(name); err == nil && !pids[name] {
-			proc.Remove(name)
-		}
-	}
-	for pid := range pids {
-		if proc.Get(pid) == nil {
-			proc.Add(pid, &tree.Link{Target: "/proc/" + pid})
-		}
-	}
-}
-
-// Ctl sends a command to the tree's host.
-func (t *Tree) Ctl(args ...string) (string, error) { return t.host.Do(args) }
-
-// Close ends the workloads and leaves the files as they are, without them.
-func (t *Tree) Close() error {
-	if t.control != nil {
-		t.control.close()
-	}
+// Close leaves the files as they are.
+func (t *Tree) Close() {
 	if t.stop != nil {
 		t.stop()
 	}
 	t.wait.Wait()
 	t.host.Driver.Close()
-	t.host.Workloads.Close()
-	err := t.update()
 	t.plain.Close()
-	if t.run != "" {
-		os.RemoveAll(t.run)
-	}
-	return err
 }
 
 // claim makes dir ready for a tree: a directory that is empty, new, or held
@@ -293,8 +154,8 @@ func marker(boards, socket string, namespace uint64) string {
 	return string(b) + "\n"
 }
 
-func markerFile(boards, socket string) *tree.File {
-	f := tree.Text(strings.TrimSuffix(marker(boards, socket, 0), "\n"))
+func markerFile(boards string) *tree.File {
+	f := tree.Text(strings.TrimSuffix(marker(boards, "", 0), "\n"))
 	f.Size = 0
 	return f
 }

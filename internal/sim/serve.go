@@ -103,7 +103,7 @@ func (s *server) open() error {
 	if err != nil {
 		return err
 	}
-	if s.host, err = s.cfg.newHost(real, ""); err != nil {
+	if s.host, err = s.cfg.newHost(real); err != nil {
 		return err
 	}
 	if err := showThrough(s.host.Driver.Root); err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 var faultVerbs = []Verb{{
-	Name: "reset", live: true, Usage: "DEVICE [block=TIME] [window=TIME|forever] [fail]",
+	Name: "reset", Usage: "DEVICE [block=TIME] [window=TIME|forever] [fail]",
 	Short: "reset a chip, as a reset tool does",
 	Long: `Reads of telemetry block while the reset executes (block=1s), then fail with
 ENODATA until the post-reset step (window=1s), then work, with counters and
@@ -26,13 +26,13 @@ post-reset. With fail the chip stays off the bus (all ones). Drivers before
 		return func(d *driver.Device) error { return d.Reset(block, window, fails) }
 	},
 }, {
-	Name: "post-reset", live: true, Usage: "DEVICE [fail]", Short: "do the step that ends a reset's window",
+	Name: "post-reset", Usage: "DEVICE [fail]", Short: "do the step that ends a reset's window",
 	device: func(a *arguments) onDevice {
 		fails := a.flag("fail")
 		return func(d *driver.Device) error { return d.PostReset(fails) }
 	},
 }, {
-	Name: "block", live: true, Usage: "DEVICE [FILE|telemetry|counters|everything] [for=TIME]",
+	Name: "block", Usage: "DEVICE [FILE|telemetry|counters|everything] [for=TIME]",
 	Short: "hold up reads, uninterruptibly, until release or for a time",
 	Long:  "Without a name, telemetry: what a stuck chip holds up. FILE may be any file\nof the device, and pids.",
 	device: func(a *arguments) onDevice {
@@ -43,7 +43,7 @@ post-reset. With fail the chip stays off the bus (all ones). Drivers before
 		return func(d *driver.Device) error { return d.Block(name, t) }
 	},
 }, {
-	Name: "release", live: true, Usage: "DEVICE [FILE|telemetry|counters|everything]", Short: "let blocked reads continue",
+	Name: "release", Usage: "DEVICE [FILE|telemetry|counters|everything]", Short: "let blocked reads continue",
 	device: func(a *arguments) onDevice {
 		name := a.optional()
 		return func(d *driver.Device) error {

@@ -39,7 +39,7 @@ var valueVerbs = []Verb{{
 		return func(d *driver.Device) error { return d.SetText(file, text) }
 	},
 }, {
-	Name: "fail", live: true, Usage: "DEVICE FILE ERRNO", Short: "make reads of a file fail: ENODATA, EINVAL, EIO, …",
+	Name: "fail", Usage: "DEVICE FILE ERRNO", Short: "make reads of a file fail: ENODATA, EINVAL, EIO, …",
 	device: func(a *arguments) onDevice {
 		file := a.word("FILE")
 		name := a.word("ERRNO")

@@ -23,7 +23,6 @@ import (
 type Host struct {
 	Driver    *driver.Driver
 	Workloads *workload.Manager
-	Plain     bool            // the files are plain ones: no read fails or blocks
 	Cluster   cluster.Options // how boards are cabled
 }
 
@@ -37,7 +36,6 @@ type Verb struct {
 	Long   string // what more there is to say; may be empty
 	device func(a *arguments) onDevice
 	host   func(a *arguments) onHost
-	live   bool // makes reads fail or block, which plain files cannot do
 }
 
 type (
@@ -72,9 +70,6 @@ func (h *Host) Do(args []string) (string, error) {
 	v, err := find(args[0])
 	if err != nil {
 		return "", err
-	}
-	if v.live && h.Plain {
-		return "", fmt.Errorf("%s: files of a plain tree neither fail nor block; run without --root for that", v.Name)
 	}
 	a := &arguments{verb: v, rest: args[1:], driver: h.Driver}
 	act := onEach

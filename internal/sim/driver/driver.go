@@ -236,28 +236,6 @@ func (d *Driver) SetWork(index int, load float64) {
 	}
 }
 
-// SetOpeners says who has a node open, newest first, where no source reports it
-// of each open: in a plain tree. Made-up openers stay.
-func (d *Driver) SetOpeners(index int, pids []int) {
-	dev, err := d.Device(strconv.Itoa(index))
-	if err != nil {
-		return
-	}
-	dev.mu.Lock()
-	defer dev.mu.Unlock()
-	var list []*Opener
-	for _, pid := range pids {
-		list = append(list, &Opener{PID: pid})
-	}
-	for _, o := range dev.openers {
-		if o.fixed {
-			list = append(list, o)
-		}
-	}
-	d.open.Add(int64(len(list) - len(dev.openers)))
-	dev.openers = list
-}
-
 // Settle lets all chips look as if their load had lasted for long.
 func (d *Driver) Settle() {
 	for _, dev := range d.Devices() {

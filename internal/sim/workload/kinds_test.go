@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/ttmon/ttmon/internal/sim"
 )
 
 // regions lists the statistics regions in a tree's /dev/shm.
@@ -16,15 +14,8 @@ func regions(dir string) []string {
 }
 
 func TestMetalWorkload(t *testing.T) {
-	dir := t.TempDir()
-	tr, err := sim.NewTree(sim.Options{
-		Boards: "n150,n300,p150a,p300c",
-		Procs:  []string{"name=llama,kind=metal,dram=1G,l1=2M,cb=64K,moves"},
-	}, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tr.Close()
+	tr := start(t, "n150,n300,p150a,p300c", "name=llama,kind=metal,dram=1G,l1=2M,cb=64K,moves")
+	dir := tr.Root()
 	if len(regions(dir)) != 6 { // who starts a workload waits for it
 		t.Fatalf("regions %v, want those of six chips", regions(dir))
 	}
@@ -41,12 +32,8 @@ func TestScriptMistakes(t *testing.T) {
 		"dance":            `"dance"`,
 	} {
 		t.Run(script, func(t *testing.T) {
-			tr, err := sim.NewTree(sim.Options{Boards: "n150", Procs: []string{"kind=metal,script=" + script}}, t.TempDir())
-			if err == nil {
-				tr.Close()
-			}
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%q: %v, want an error with %q", script, err, want)
+			if why := refused(t, "n150", "kind=metal,script="+script); !strings.Contains(why, want) {
+				t.Errorf("%q: %s, want an error with %q", script, why, want)
 			}
 		})
 	}
@@ -55,11 +42,7 @@ func TestScriptMistakes(t *testing.T) {
 // TestScriptThatEnds: a workload is over when its script says so, and who
 // started it does not wait for a sleep.
 func TestScriptThatEnds(t *testing.T) {
-	tr, err := sim.NewTree(sim.Options{Boards: "n150"}, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tr.Close()
+	tr := start(t, "n150")
 	for _, script := range []string{"open @0;alloc @0 dram 1G;die", "open @0;quit", "open @0;exit", "open @0;sleep 1h"} {
 		out, err := tr.Ctl("run", "name=short,kind=metal,script="+script)
 		if err != nil {
@@ -81,9 +64,7 @@ func TestScriptThatEnds(t *testing.T) {
 }
 
 func TestUnknownKind(t *testing.T) {
-	dir := t.TempDir()
-	_, err := sim.NewTree(sim.Options{Boards: "n150", Procs: []string{"kind=mettle"}}, dir)
-	if err == nil || !strings.Contains(err.Error(), `"mettle"`) {
-		t.Errorf("%v, want an error that names the kind", err)
+	if why := refused(t, "n150", "kind=mettle"); !strings.Contains(why, `"mettle"`) {
+		t.Errorf("%s, want an error that names the kind", why)
 	}
 }

@@ -4,18 +4,12 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/sim"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
 func TestLedgerWorkload(t *testing.T) {
-	dir := t.TempDir()
-	tr, err := sim.NewTree(sim.Options{Boards: "2xp150a", Procs: []string{"name=own,kind=ledger,dram=8G,blocks=4,hole=64M,tags=weights/kv"}}, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tr.Close()
-	found, _ := filepath.Glob(dir + "/dev/shm/" + ledgerfile.Prefix + "*")
+	h := start(t, "2xp150a", "name=own,kind=ledger,dram=8G,blocks=4,hole=64M,tags=weights/kv")
+	found, _ := filepath.Glob(h.Root() + "/dev/shm/" + ledgerfile.Prefix + "*")
 	if len(found) != 1 {
 		t.Fatalf("ledgers %v", found)
 	}

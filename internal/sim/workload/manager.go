@@ -25,7 +25,7 @@ type Devices interface {
 
 // Manager starts workloads and ends them.
 type Manager struct {
-	// Root is the simulated host's root directory; empty is /.
+	// Root is where the devices are, in tests; empty is /.
 	Root    string
 	Devices Devices
 

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/ttmon/ttmon/internal/sim"
 )
 
 // message is what a server reads out of the first 40 bytes.
@@ -55,13 +53,7 @@ func TestReportHolds(t *testing.T) {
 		t.Run(size, func(t *testing.T) {
 			n := map[string]int{"72": 72, "112": 112, "128": 128, "144": 144}[size]
 			path, messages := listen(t, n)
-			tr, err := sim.NewTree(sim.Options{
-				Boards: "n300",
-				Procs:  []string{"name=old,kind=report,dram=1G,l1=3M,trace=1M,cb=64K,kernel=8K,buffers=3,batch=4,message=" + size + ",socket=" + path},
-			}, t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
+			tr := start(t, "n300", "name=old,kind=report,dram=1G,l1=3M,trace=1M,cb=64K,kernel=8K,buffers=3,batch=4,message="+size+",socket="+path)
 			held := map[int32]map[[2]byte]uint64{}
 			for range 2 * 5 * 3 { // chips, amounts, buffers
 				select {
@@ -90,12 +82,7 @@ func TestReportHolds(t *testing.T) {
 // TestReportChurns: what is allocated is freed again, one after the other.
 func TestReportChurns(t *testing.T) {
 	path, messages := listen(t, 144)
-	tr, err := sim.NewTree(sim.Options{
-		Boards: "n150", Procs: []string{"name=old,kind=report,rate=20000,batch=8,size=4K,socket=" + path},
-	}, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := start(t, "n150", "name=old,kind=report,rate=20000,batch=8,size=4K,socket="+path)
 	live := map[uint64]bool{}
 	for range 1000 {
 		select {
@@ -115,12 +102,7 @@ func TestReportChurns(t *testing.T) {
 
 func TestReportDies(t *testing.T) {
 	path, messages := listen(t, 144)
-	tr, err := sim.NewTree(sim.Options{
-		Boards: "n150", Procs: []string{"name=old,kind=report,dram=1M,die=50ms,socket=" + path},
-	}, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := start(t, "n150", "name=old,kind=report,dram=1M,die=50ms,socket="+path)
 	defer tr.Close()
 	n := 0
 	for range messages {
@@ -140,12 +122,8 @@ func TestReportSettings(t *testing.T) {
 		"kind=report,socket=/nowhere/at/all": "connecting to the allocation server",
 	} {
 		t.Run(procs, func(t *testing.T) {
-			tr, err := sim.NewTree(sim.Options{Boards: "n150", Procs: []string{procs}}, t.TempDir())
-			if err == nil {
-				tr.Close()
-				t.Errorf("%s was accepted", procs)
-			} else if !strings.Contains(err.Error(), want) {
-				t.Errorf("%v, want %q", err, want)
+			if why := refused(t, "n150", procs); !strings.Contains(why, want) {
+				t.Errorf("%s, want %q", why, want)
 			}
 		})
 	}

@@ -234,9 +234,3 @@ func (s Spec) attributes() *syscall.SysProcAttr {
 	}
 	return a
 }
-
-// IsOne reports whether a process is a workload, of this host or another.
-func IsOne(pid int) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	return err == nil && strings.Contains("\x00"+string(b), "\x00"+Env+"=")
-}

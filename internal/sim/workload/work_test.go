@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/sim"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -47,14 +46,8 @@ func until(t *testing.T, dir, what string, is func(*ledgerfile.Work) bool) *ledg
 
 // A workload works, hangs, resumes and idles as it is told, and its ledger says so.
 func TestWork(t *testing.T) {
-	dir := t.TempDir()
-	tr, err := sim.NewTree(sim.Options{
-		Boards: "n300", Procs: []string{"name=llama,kind=ledger,dram=1G,work=matmul 400us x20; softmax 100us x20"},
-	}, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tr.Close()
+	tr := start(t, "n300", "name=llama,kind=ledger,dram=1G,work=matmul 400us x20; softmax 100us x20")
+	dir := tr.Root()
 	order := func(text string) {
 		t.Helper()
 		if _, err := tr.Ctl("work", "llama", text); err != nil {
