@@ -1,6 +1,8 @@
 package driver
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"path"
 	"slices"
@@ -189,17 +191,30 @@ func (f *function) linkTexts() map[string]func() string {
 	}
 }
 
+// headerSize is the part of the configuration space that everybody can read. What is
+// behind it is not simulated.
+const headerSize = 64
+
+// configFile is the configuration space, which a monitor does not open: tools that list
+// boards do.
 func (f *function) configFile() *tree.File {
-	file := &tree.File{Mode: 0o644, Size: configSize, Binary: true, Show: func(c tree.Caller) ([]byte, syscall.Errno) {
-		b := f.config()
-		if c.UID != 0 {
-			b = b[:headerSize]
+	file := &tree.File{Mode: 0o644, Size: headerSize, Binary: true, Show: func(tree.Caller) ([]byte, syscall.Errno) {
+		if f.dead != nil && f.dead() {
+			return bytes.Repeat([]byte{0xFF}, headerSize), 0
 		}
-		return b, 0
+		c := make([]byte, headerSize)
+		binary.LittleEndian.PutUint16(c, f.vendor)
+		binary.LittleEndian.PutUint16(c[0x02:], f.device)
+		binary.LittleEndian.PutUint32(c[0x08:], f.class<<8|uint32(f.revision))
+		if f.ports != nil {
+			c[0x0E] = 1
+			c[0x18], c[0x19], c[0x1A] = f.ports[0], f.ports[1], f.ports[1]
+		} else {
+			binary.LittleEndian.PutUint16(c[0x2C:], f.subVendor)
+			binary.LittleEndian.PutUint16(c[0x2E:], f.subDevice)
+		}
+		return c, 0
 	}}
-	if f.link == nil {
-		file.Size = 256
-	}
 	if f.write != nil {
 		file.Store = f.write("config")
 	}
