@@ -74,8 +74,8 @@ type process struct {
 	// the numbers that it has for them.
 	work     *pages.Process
 	numbered map[uint32]uint64
-	workFast bool // its chips report more often than we may look
-	hostFast bool // it enqueues more often than we may count
+	// fast are the groups of probes that it hits more often than we may look.
+	fast [numGroups]bool
 
 	changes uint64                           // of its blocks and lists, ever
 	toldAt  int64                            // the time of the last one sent to followers

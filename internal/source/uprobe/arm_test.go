@@ -34,8 +34,8 @@ func TestNothingIsClosedUnderTheLock(t *testing.T) {
 	s.libraries[id] = l
 	s.use(detached, id)
 	s.use(other, id)
-	l.detached[detached] = true
-	l.links[other] = slow
+	l.left[groupAllocators][detached] = true
+	l.links[groupAllocators][other] = slow
 	done := make(chan struct{})
 	go func() {
 		s.mu.Lock()
@@ -71,9 +71,9 @@ func TestSwitchMissesNothing(t *testing.T) {
 	s.mu.Unlock()
 	for i := range 6 {
 		s.mu.Lock()
-		l.detached = map[int]bool{}
+		l.left[groupAllocators] = map[int]bool{}
 		if i%2 == 0 {
-			l.detached[other.pid] = true
+			l.left[groupAllocators][other.pid] = true
 		}
 		s.mu.Unlock()
 		switched := make(chan struct{})

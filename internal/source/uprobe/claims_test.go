@@ -65,7 +65,7 @@ func TestClaims(t *testing.T) {
 // A process without figures has the reason, each kind by itself.
 func TestSilence(t *testing.T) {
 	s := newSource(Options{}, nil)
-	s.served.Store(^uint64(0))
+	s.eventReading.served.Store(^uint64(0))
 	for i, kind := range []model.DoubtKind{"", model.TooFast, model.AllocatorUnknown, model.TooManyBlocks, model.LibraryUnwatched} {
 		p := page(made(aList, anAllocator, 0))
 		p.PID, p.Start = i+1, 1

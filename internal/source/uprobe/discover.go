@@ -385,7 +385,7 @@ func (s *Source) arm(l *library) {
 	if failed != nil || l.closed {
 		return
 	}
-	unwatched := len(l.host) == 0
+	unwatched := len(l.links[groupHost]) == 0
 	err := l.arm(s.kernel, want)
 
 	s.mu.Lock()
@@ -394,9 +394,12 @@ func (s *Source) arm(l *library) {
 	if l.err = err; err == nil && first {
 		l.armed = sinceBoot()
 	}
-	l.set = len(l.links) + len(l.learn) + len(l.work) + len(l.host)
+	l.set = 0
+	for _, links := range l.links {
+		l.set += len(links)
+	}
 	switch {
-	case len(l.host) == 0:
+	case len(l.links[groupHost]) == 0:
 		l.hostArmed = 0
 	case first:
 		l.hostArmed = l.armed
@@ -412,7 +415,9 @@ func (s *Source) arm(l *library) {
 const maxSeparate = 512
 
 // separates reports whether ttmond has detached from some process of a library.
-func (l *library) separates() bool { return len(l.detached)+len(l.workFast)+len(l.hostFast) > 0 }
+func (l *library) separates() bool {
+	return slices.ContainsFunc(l.left[:], func(left map[int]bool) bool { return len(left) > 0 })
+}
 
 // maySeparate reports whether the processes of a library may get probes of their
 // own. With mu.
@@ -440,11 +445,11 @@ func (s *Source) forget(pid int) {
 			continue
 		}
 		delete(l.pids, pid)
-		if l.detached[pid] || l.workFast[pid] || l.hostFast[pid] {
-			delete(l.detached, pid)
-			delete(l.workFast, pid)
-			delete(l.hostFast, pid)
-			s.rearm(l)
+		for _, left := range l.left {
+			if left[pid] {
+				delete(left, pid)
+				s.rearm(l)
+			}
 		}
 		if len(l.pids) == 0 && !l.onHost {
 			s.drop(of)

@@ -132,7 +132,7 @@ func (m *mirror) compare(s *Source) {
 // quiet is a source without a kernel, whose accounts are filled by hand.
 func quietSource() *Source {
 	s := newSource(Options{}, nil)
-	s.served.Store(^uint64(0))
+	s.eventReading.served.Store(^uint64(0))
 	return s
 }
 

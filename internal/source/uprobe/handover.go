@@ -41,7 +41,7 @@ type handed struct {
 
 // format is that of the state. One of another format is not read: what it
 // leaves out would count as known.
-const format = 7
+const format = 8
 
 // kernelFormat is that of the maps and the events of bpf/watch.c: of what the program
 // of one release leaves to that of the next. Raise it where a structure changes, or gets
@@ -67,8 +67,7 @@ type handedProcess struct {
 	Numbers    [2]uint64         // of lists and allocators, that were given last
 	Allocated  map[uint64]uint64 // the numbers of allocators, by address
 	Work       *pages.Process    `json:",omitempty"`
-	WorkFast   bool              // its chips report more often than may be looked
-	HostFast   bool              // it enqueues more often than may be counted
+	Fast       [numGroups]bool   // groups of probes that it hits more often than may be looked
 	Numbered   map[uint32]uint64 // its chips, by the numbers that it has for them
 }
 
@@ -87,9 +86,7 @@ type handedLibrary struct {
 	Number     uint8
 	Armed      uint64
 	PIDs       []int
-	Detached   []int `json:"LetGo"`
-	WorkFast   []int
-	HostFast   []int
+	Left       [numGroups][]int
 	HostArmed  uint64
 	OnHost     bool
 	Learned    bool
@@ -143,17 +140,10 @@ func (s *Source) Export() (state []byte, files []File, done func(taken bool), er
 		n := len(h.Libraries)
 		h.Libraries = append(h.Libraries, l.export(id))
 		add(fmt.Sprint("library ", n), int(l.file.Fd()))
-		for pid, x := range l.links {
-			add(fmt.Sprint("links ", n, pid), linkFD(x))
-		}
-		for pid, x := range l.learn {
-			add(fmt.Sprint("learn ", n, pid), linkFD(x))
-		}
-		for pid, x := range l.work {
-			add(fmt.Sprint("work ", n, pid), linkFD(x))
-		}
-		for pid, x := range l.host {
-			add(fmt.Sprint("host ", n, pid), linkFD(x))
+		for g, links := range l.links {
+			for pid, x := range links {
+				add(linkName(n, g, pid), linkFD(x))
+			}
 		}
 	}
 	state, err = json.Marshal(h)
@@ -201,6 +191,9 @@ func (k *kernel) maps() map[string]**ebpf.Map {
 	}
 }
 
+// linkName is the name of a descriptor of the probes of a library.
+func linkName(library, group, pid int) string { return fmt.Sprint("links ", library, group, pid) }
+
 func linkFD(l link.Link) int {
 	if x, ok := l.(interface{ FD() int }); ok {
 		return x.FD()
@@ -213,7 +206,7 @@ func (p *process) export() handedProcess {
 		Process: &p.Process, Allocators: map[uint64]int{}, Providers: p.providers,
 		Child: p.child, Unplaced: p.unplaced, Parent: p.parent, Lost16: p.lost16, Taught: p.taught, Trouble: p.trouble,
 		PerCore: p.perCore, Changes: p.changes, Numbers: [2]uint64{p.numbers.list, p.numbers.allocator}, Allocated: map[uint64]uint64{},
-		Work: p.work, WorkFast: p.workFast, HostFast: p.hostFast, Numbered: p.numbered,
+		Work: p.work, Fast: p.fast, Numbered: p.numbered,
 	}
 	h.Programs = map[uint64]int{}
 	for at, x := range p.programs {
@@ -246,7 +239,7 @@ func (h *handedProcess) restore() (*process, error) {
 	if h.Numbered != nil {
 		p.numbered = h.Numbered
 	}
-	p.workFast, p.hostFast = h.WorkFast, h.HostFast
+	p.fast = h.Fast
 	if p.work = h.Work; p.work != nil {
 		p.work.Restore()
 	}
@@ -281,8 +274,10 @@ func (h *handedProcess) restore() (*process, error) {
 func (l *library) export(id fileID) handedLibrary {
 	h := handedLibrary{
 		Dev: id.dev, Inode: id.inode, Path: l.path, UID: l.uid, Number: l.number, Armed: l.armed, OnHost: l.onHost, Learned: l.learned,
-		PIDs: slices.Sorted(maps.Keys(l.pids)), Detached: slices.Sorted(maps.Keys(l.detached)), WorkFast: slices.Sorted(maps.Keys(l.workFast)),
-		HostFast: slices.Sorted(maps.Keys(l.hostFast)), HostArmed: l.hostArmed,
+		PIDs: slices.Sorted(maps.Keys(l.pids)), HostArmed: l.hostArmed,
+	}
+	for g, left := range l.left {
+		h.Left[g] = slices.Sorted(maps.Keys(left))
 	}
 	if l.err != nil {
 		h.Err = l.err.Error()
@@ -473,21 +468,14 @@ func (s *Source) importLibrary(i int, l *handedLibrary, fds descriptors) error {
 	for _, pid := range l.PIDs {
 		s.use(pid, id)
 	}
-	for _, pid := range l.Detached {
-		lib.detached[pid] = true
-	}
-	for _, pid := range l.WorkFast {
-		lib.workFast[pid] = true
-	}
-	for _, pid := range l.HostFast {
-		lib.hostFast[pid] = true
-	}
-	for _, pid := range append(l.PIDs, 0) {
-		if err := errors.Join(
-			fds.link(fmt.Sprint("links ", i, pid), lib.links, pid), fds.link(fmt.Sprint("learn ", i, pid), lib.learn, pid),
-			fds.link(fmt.Sprint("work ", i, pid), lib.work, pid), fds.link(fmt.Sprint("host ", i, pid), lib.host, pid),
-		); err != nil {
-			return err
+	for g, left := range l.Left {
+		for _, pid := range left {
+			lib.left[g][pid] = true
+		}
+		for _, pid := range append(l.PIDs, 0) {
+			if err := fds.link(linkName(i, g, pid), lib.links[g], pid); err != nil {
+				return err
+			}
 		}
 	}
 	lib.hostArmed = l.HostArmed

@@ -98,21 +98,16 @@ func (s *Source) hostRows() map[uint32]*watchHost {
 func (s *Source) sweepHosts(rows map[uint32]*watchHost, now time.Time) {
 	for pid, row := range rows {
 		p := s.accounts.processes[pid]
-		if p == nil || p.hostFast {
+		if p == nil || p.fast[groupHost] {
 			continue
 		}
-		rate := s.rate(rateKey{pid, rateHost}, row.Hits, now)
+		rate := s.rate(rateKey{pid, groupHost}, row.Hits, now)
 		if rate <= s.o.Limit {
 			continue
 		}
-		p.hostFast = true
+		p.fast[groupHost] = true
 		s.log.Warn("process calls too often for uprobe.waits; probes removed", "pid", pid, "hits_per_second", int(rate), "limit", s.o.Limit)
-		for _, of := range s.known[int(pid)] {
-			if l := s.libraries[of]; l != nil {
-				l.hostFast[int(pid)] = true
-				s.rearm(l)
-			}
-		}
+		s.leave(pid, groupHost)
 	}
 }
 
@@ -122,7 +117,7 @@ func (s *Source) claimHost(set *claim.Set, p *process, row *watchHost, boot int6
 	switch {
 	case !s.o.Waits:
 		return model.HostNotAsked
-	case p.hostFast:
+	case p.fast[groupHost]:
 		return model.HostTooFast
 	}
 	var l *library

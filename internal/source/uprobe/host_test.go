@@ -205,7 +205,7 @@ func TestHostUnknown(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSource(c.o, &kernel{})
 			p := s.accounts.process(7)
-			p.hostFast = c.fast
+			p.fast[groupHost] = c.fast
 			if c.l != nil {
 				s.libraries[fileID{1, 2}], s.known[7] = c.l, []fileID{{1, 2}}
 			}

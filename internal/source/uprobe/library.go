@@ -31,36 +31,52 @@ type library struct {
 	err    error  // why it is not watched
 	armed  uint64 // since when it is, ns after boot
 
-	pids     map[int]bool // processes that have it mapped
-	detached map[int]bool // those of them that ttmond has detached from
+	pids map[int]bool // processes that have it mapped
+	// left are those of them that have lost the probes of a group.
+	left [numGroups]map[int]bool
 	// onHost says that the file has its path in our own root too. Others are
 	// a container's: to hold on to them would keep its file system busy.
 	onHost bool
-
-	// workFast are those whose chips report too often for the probes of pages.
-	workFast map[int]bool
 
 	stale bool // its probes are to be set again
 	set   int  // how many links it has
 
 	// arming is held while probes are set or taken out, and before mu: the kernel
 	// waits for all processors then, and events wait for mu. It is over all below
-	// but for learned, hostArmed and hostFast.
+	// but for learned and hostArmed.
 	arming sync.Mutex
 	closed bool
 
-	// links are the probes of all processes (key 0), or, after detaching from one of
-	// them, of each of the others. learn are those that show which chips allocators
-	// stand for, and work those where chips report.
-	links, learn, work map[int]link.Link
-	learned            bool // learn is off
+	// links are the probes of each group: of all processes (key 0), or, after
+	// detaching from one of them, of each of the others.
+	links     [numGroups]map[int]link.Link
+	learned   bool   // groupChips is off
+	hostArmed uint64 // since when groupHost is set (ns after boot; 0: it is not)
+}
 
-	// host are the probes where processes enqueue and wait, hostArmed since when
-	// they are set (ns after boot; 0: they are not), hostFast the processes that
-	// hit them too often.
-	host      map[int]link.Link
-	hostArmed uint64
-	hostFast  map[int]bool
+// group are probes that are set and taken out together. From a process that hits those
+// of a group too often ttmond takes them out; from the allocators' that is all of them.
+type group uint8
+
+const (
+	groupAllocators group = iota
+	groupChips            // those that show which chips allocators stand for
+	groupPages            // where chips report
+	groupHost             // where processes enqueue and wait
+	numGroups
+)
+
+// group is that of a probe.
+func (p *probe) group() group {
+	switch {
+	case p.need == metalabi.Learning:
+		return groupChips
+	case p.site.ofPages():
+		return groupPages
+	case p.site.ofHost():
+		return groupHost
+	}
+	return groupAllocators
 }
 
 // open opens the file that a process has mapped. Through map_files it is that
@@ -103,10 +119,11 @@ func stat(f *os.File) (st unix.Stat_t, err error) {
 
 // emptyLibrary is a file without probes.
 func emptyLibrary(f *os.File, path string, uid int) *library {
-	return &library{
-		path: path, uid: uid, file: f, pids: map[int]bool{}, detached: map[int]bool{}, workFast: map[int]bool{}, hostFast: map[int]bool{},
-		links: map[int]link.Link{}, learn: map[int]link.Link{}, work: map[int]link.Link{}, host: map[int]link.Link{},
+	l := &library{path: path, uid: uid, file: f, pids: map[int]bool{}}
+	for g := range numGroups {
+		l.left[g], l.links[g] = map[int]bool{}, map[int]link.Link{}
 	}
+	return l
 }
 
 // newLibrary finds the functions in a file, by some time. It is not watched yet.
@@ -128,32 +145,28 @@ func newLibrary(f *os.File, path string, uid int, by time.Time) (l *library, blo
 	return l, nil
 }
 
-// wanted are the processes that each kind of probes is for; 0 is all of them.
-type wanted struct{ links, learn, work, host map[int]bool }
+// wanted are the processes that each group of probes is for; 0 is all of them.
+type wanted [numGroups]map[int]bool
 
 // wanted says which probes there should be: for all processes, or, after
 // detaching from one and with separate, for each of the others. Those where
 // processes enqueue and wait are set only with waits. With the source's mu.
 func (l *library) wanted(separate, waits bool) (w wanted) {
-	w.links, w.work, w.host = map[int]bool{0: true}, map[int]bool{0: true}, map[int]bool{0: true}
-	if len(l.detached) > 0 && separate {
-		w.links = l.without(l.detached)
-	}
-	if len(l.detached)+len(l.workFast) > 0 && separate {
-		w.work = l.without(l.detached, l.workFast)
-	}
-	switch {
-	case !waits || !l.seesHost():
-		w.host = nil
-	case len(l.detached)+len(l.hostFast) > 0:
-		// They are on the program's own path: ttmond detaches from one that hits them
-		// too often even where others cannot have probes of their own.
-		if w.host = nil; separate {
-			w.host = l.without(l.detached, l.hostFast)
+	for _, g := range []group{groupAllocators, groupPages, groupHost} {
+		some := len(l.left[groupAllocators])+len(l.left[g]) > 0
+		switch {
+		case g == groupHost && (!waits || !l.seesHost()):
+		case some && separate:
+			w[g] = l.without(l.left[groupAllocators], l.left[g])
+		case some && g == groupHost:
+			// They are on the program's own path: ttmond detaches from one that hits them
+			// too often even where others cannot have probes of their own.
+		default:
+			w[g] = map[int]bool{0: true}
 		}
 	}
 	if !l.learned {
-		w.learn = w.links
+		w[groupChips] = w[groupAllocators]
 	}
 	return w
 }
@@ -162,43 +175,32 @@ func (l *library) wanted(separate, waits bool) (w wanted) {
 // between the kernel's part is told which of them count. With arming.
 func (l *library) arm(k *kernel, w wanted) error {
 	var singles uint32
-	for _, x := range []struct {
+	for g, x := range [numGroups]struct {
 		program *ebpf.Program
-		kind    uint32
-		links   map[int]link.Link
-		want    map[int]bool
-		which   func(probe) bool
+		single  watchSingle
 	}{
-		{k.Hit, uint32(watchSingleSINGLE_HIT), l.links, w.links, func(p probe) bool { return p.need != metalabi.Learning && !p.site.ofPages() && !p.site.ofHost() }},
-		{k.Hit, uint32(watchSingleSINGLE_HIT), l.learn, w.learn, func(p probe) bool { return p.need == metalabi.Learning }},
-		{k.Worked, uint32(watchSingleSINGLE_WORKED), l.work, w.work, func(p probe) bool { return p.site.ofPages() }},
-		{k.Hosted, uint32(watchSingleSINGLE_HOSTED), l.host, w.host, func(p probe) bool { return p.site.ofHost() }},
+		groupAllocators: {k.Hit, watchSingleSINGLE_HIT}, groupChips: {k.Hit, watchSingleSINGLE_HIT},
+		groupPages: {k.Worked, watchSingleSINGLE_WORKED}, groupHost: {k.Hosted, watchSingleSINGLE_HOSTED},
 	} {
-		if len(x.want) > 0 && !x.want[0] {
-			singles |= x.kind
+		if len(w[g]) > 0 && !w[g][0] {
+			singles |= uint32(x.single)
 		}
-		if err := l.attach(x.program, x.links, x.want, x.which); err != nil {
+		if err := l.attach(x.program, group(g), w[g]); err != nil {
 			return err
 		}
 	}
 	if err := k.Singles.Put(uint32(l.number), singles); err != nil {
 		return fmt.Errorf("switching the probes of %s: %w", l.path, err)
 	}
-	detach(l.links, w.links)
-	detach(l.learn, w.learn)
-	detach(l.work, w.work)
-	detach(l.host, w.host)
-	return nil
-}
-
-// detach ends the links of processes that are not wanted.
-func detach(links map[int]link.Link, want map[int]bool) {
-	for pid := range links {
-		if !want[pid] {
-			links[pid].Close()
-			delete(links, pid)
+	for g, links := range l.links {
+		for pid := range links {
+			if !w[g][pid] {
+				links[pid].Close()
+				delete(links, pid)
+			}
 		}
 	}
+	return nil
 }
 
 // without are the processes but for some.
@@ -212,15 +214,15 @@ func (l *library) without(some ...map[int]bool) map[int]bool {
 	return out
 }
 
-// attach makes links of some probes for the wanted processes.
-func (l *library) attach(program *ebpf.Program, links map[int]link.Link, want map[int]bool, which func(probe) bool) error {
+// attach makes links of the probes of a group for the wanted processes.
+func (l *library) attach(program *ebpf.Program, g group, want map[int]bool) error {
 	var o link.UprobeMultiOptions
 	all := uint64(l.number) << watchCookieCOOKIE_LIBRARY
 	if !want[0] {
 		all |= 1 << watchCookieCOOKIE_SINGLE
 	}
 	for _, p := range l.probes {
-		if which(p) {
+		if p.group() == g {
 			o.Addresses = append(o.Addresses, p.offset)
 			o.Cookies = append(o.Cookies, p.cookie()|all)
 		}
@@ -229,7 +231,7 @@ func (l *library) attach(program *ebpf.Program, links map[int]link.Link, want ma
 		return nil
 	}
 	for _, pid := range slices.Sorted(maps.Keys(want)) {
-		if links[pid] != nil {
+		if l.links[g][pid] != nil {
 			continue
 		}
 		// By its descriptor: no user can put another file under that name.
@@ -245,7 +247,7 @@ func (l *library) attach(program *ebpf.Program, links map[int]link.Link, want ma
 		if err != nil {
 			return fmt.Errorf("attaching to %s: %w", l.path, err)
 		}
-		links[pid] = made
+		l.links[g][pid] = made
 	}
 	return nil
 }
@@ -255,7 +257,7 @@ func (l *library) Close() {
 	l.arming.Lock()
 	defer l.arming.Unlock()
 	l.closed = true
-	for _, links := range []map[int]link.Link{l.links, l.learn, l.work, l.host} {
+	for _, links := range l.links {
 		for _, x := range links {
 			x.Close()
 		}

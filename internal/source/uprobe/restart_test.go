@@ -15,7 +15,7 @@ func readEvents(t *testing.T, s *Source) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{}, 2)
-	go func() { _ = s.read(ctx); done <- struct{}{} }()
+	go func() { _ = s.readEvents(ctx); done <- struct{}{} }()
 	go func() { _ = s.readWork(ctx); done <- struct{}{} }()
 	t.Cleanup(func() {
 		cancel()

@@ -68,10 +68,10 @@ func TestMappedAgain(t *testing.T) {
 	s.forget(os.Getpid())
 	s.drop(id)
 	s.mu.Unlock()
-	if len(old.links) == 0 {
+	if len(old.links[groupAllocators]) == 0 {
 		t.Fatal("it was closed at once")
 	}
-	if _, l := begin(); l == old || len(l.links) == 0 || len(old.links) != 0 {
-		t.Errorf("%d probes, beside %d of before", len(l.links), len(old.links))
+	if _, l := begin(); l == old || len(l.links[groupAllocators]) == 0 || len(old.links[groupAllocators]) != 0 {
+		t.Errorf("%d probes, beside %d of before", len(l.links[groupAllocators]), len(old.links[groupAllocators]))
 	}
 }

@@ -299,7 +299,7 @@ func TestDetach(t *testing.T) {
 	eventually(t, "one link for all is enough again", func() bool {
 		defer s.lockProbes()()
 		for _, l := range s.libraries {
-			if len(l.links) != 1 || l.links[0] == nil {
+			if len(l.links[groupAllocators]) != 1 || l.links[groupAllocators][0] == nil {
 				return false
 			}
 		}

@@ -246,8 +246,8 @@ func TestLibraryGoneAtOnce(t *testing.T) {
 	if len(s.libraries) != 0 || s.retired.waiting() != 1 || s.slots.Used() != 1 {
 		t.Errorf("%d libraries, %d to be closed, %d places taken: nothing is closed while others wait", len(s.libraries), s.retired.waiting(), s.slots.Used())
 	}
-	if !s.retired.closeNext() || s.retired.closeNext() || s.slots.Used() != 0 || len(l.links) != 0 {
-		t.Errorf("it was not closed: %d places taken, %d probes", s.slots.Used(), len(l.links))
+	if !s.retired.closeNext() || s.retired.closeNext() || s.slots.Used() != 0 || len(l.links[groupAllocators]) != 0 {
+		t.Errorf("it was not closed: %d places taken, %d probes", s.slots.Used(), len(l.links[groupAllocators]))
 	}
 }
 
@@ -274,7 +274,7 @@ func TestLibraryReadOnABusyHost(t *testing.T) {
 		t.Errorf("%d libraries, %d processes, %d places taken", len(s.libraries), len(s.known), s.slots.Used())
 	}
 	s.o.libraryTimeout = time.Minute
-	if _, l, err := s.library(open(), path, 0, os.Getpid()); err != nil || l.err != nil || len(l.links) == 0 {
+	if _, l, err := s.library(open(), path, 0, os.Getpid()); err != nil || l.err != nil || len(l.links[groupAllocators]) == 0 {
 		t.Errorf("the next process: %v, %+v", err, l)
 	}
 }

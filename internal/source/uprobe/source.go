@@ -87,15 +87,11 @@ type Source struct {
 	ring  chan struct{} // closed when the ring is open
 	// failed has an element when requests have failed that were not taken yet.
 	failed chan struct{}
-	// They stop the reader of events, and that of pages, until the channel sent closes.
-	parks, workParks chan chan struct{}
+	// eventReading and pageReading are how far the rings have been read.
+	eventReading, pageReading reading
 
-	// requested and served count the calls of Sync.
-	requested, served atomic.Uint64
-	// The same for pages.
-	workRequested, workServed atomic.Uint64
-	nameless                  atomic.Uint64 // events of processes without a place, by the last sweep
-	synced                    *sync.Cond    // with mu
+	nameless atomic.Uint64 // events of processes without a place, by the last sweep
+	synced   *sync.Cond    // with mu
 
 	mu        sync.Mutex // over all below
 	accounts  *accounts
@@ -147,10 +143,11 @@ func newSource(o Options, k *kernel) *Source {
 	}
 	s := &Source{
 		o: o, log: o.Log, kernel: k, accounts: newAccounts(o.MaxBlocks, o.Blocks), processes: newProcesses(),
-		ended: make(chan struct{}), ready: make(chan struct{}), ring: make(chan struct{}), failed: make(chan struct{}, 1), parks: make(chan chan struct{}), workParks: make(chan chan struct{}), libraries: map[fileID]*library{}, known: map[int][]fileID{}, rates: map[rateKey]count{}, elsewhere: map[uint32]bool{},
+		ended: make(chan struct{}), ready: make(chan struct{}), ring: make(chan struct{}), failed: make(chan struct{}, 1), libraries: map[fileID]*library{}, known: map[int][]fileID{}, rates: map[rateKey]count{}, elsewhere: map[uint32]bool{},
 		memory: &memory{}, reads: reads{spent: map[int]budget.Meter{}}, slots: budget.NewPool("libraries", budget.Divide(int64(o.MaxLibraries)), nil),
 		programRoom: budget.NewPool("followed_programs", keptPrograms, nil),
 	}
+	s.eventReading.parks, s.pageReading.parks = make(chan chan struct{}), make(chan chan struct{})
 	s.synced, s.retired = sync.NewCond(&s.mu), newRetired()
 	return s
 }
@@ -163,7 +160,7 @@ func (s *Source) Run(ctx context.Context) error {
 	defer s.close()
 	defer close(s.ended)
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return s.read(ctx) })
+	g.Go(func() error { return s.readEvents(ctx) })
 	g.Go(func() error { return s.readWork(ctx) })
 	g.Go(func() error { return s.discover(ctx) })
 	g.Go(func() error { return s.sweep(ctx) })
@@ -186,8 +183,8 @@ func (s *Source) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kernel.Close()
-	s.served.Store(^uint64(0)) // Sync must not wait for what will not come
-	s.workServed.Store(^uint64(0))
+	s.eventReading.served.Store(^uint64(0)) // Sync must not wait for what will not come
+	s.pageReading.served.Store(^uint64(0))
 	s.synced.Broadcast()
 }
 
@@ -252,6 +249,12 @@ func (s *Source) wake() bool {
 	return true
 }
 
+// reading is the reading of a ring.
+type reading struct {
+	parks             chan chan struct{} // stops it until the channel sent closes
+	requested, served atomic.Uint64      // calls of Sync
+}
+
 // waitResumed blocks while the reader is parked.
 func waitResumed(ctx context.Context, parked chan struct{}) error {
 	select {
@@ -262,13 +265,15 @@ func waitResumed(ctx context.Context, parked chan struct{}) error {
 	}
 }
 
-// read reads events from the ring, once it is open.
-func (s *Source) read(ctx context.Context) error {
+// read reads a ring, once it is open: from time to time, when Sync asks, and when the
+// kernel's part says that much waits in it. pause is how long it may wait after a look
+// that found n.
+func (s *Source) read(ctx context.Context, r *reading, from **ring, pause func(n int) time.Duration, readAll func(*ring) (n int, err error)) error {
 	for open := false; !open; {
 		select {
 		case <-s.ring:
 			open = true
-		case parked := <-s.parks:
+		case parked := <-r.parks:
 			if err := waitResumed(ctx, parked); err != nil {
 				return err
 			}
@@ -276,27 +281,26 @@ func (s *Source) read(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	defer context.AfterFunc(ctx, func() { s.kernel.reader.Close() })()
-	var record ringbuf.Record
+	ring := *from
+	defer context.AfterFunc(ctx, func() { ring.Close() })()
 	wait := pollIdle
 	for {
-		n, err := 0, s.kernel.reader.wait(wait)
+		n, err := 0, ring.wait(wait)
 		if err == nil {
-			n, err = s.readAll(s.kernel.reader, &record)
+			n, err = s.serveSync(r, func() (int, error) { return readAll(ring) })
 		}
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded): // the ring is empty
 		case ctx.Err() != nil:
 			return ctx.Err()
 		default:
-			return fmt.Errorf("reading the events of the kernel: %w", err)
+			return fmt.Errorf("reading what the kernel reports: %w", err)
 		}
-		wait = s.pollInterval(n)
-		if s.served.Load() < s.requested.Load() {
-			wait = 0 // Sync was called during this read: only the next one surely has what happened before
+		if wait = pause(n); r.served.Load() < r.requested.Load() {
+			wait = 0 // Sync was called during this look: only the next one surely has what happened before
 		}
 		select {
-		case parked := <-s.parks:
+		case parked := <-r.parks:
 			if err := waitResumed(ctx, parked); err != nil {
 				return err
 			}
@@ -305,16 +309,29 @@ func (s *Source) read(ctx context.Context) error {
 	}
 }
 
+// serveSync reads all that is in a ring, for the calls of Sync before.
+func (s *Source) serveSync(r *reading, readAll func() (n int, err error)) (n int, err error) {
+	asked := r.requested.Load()
+	n, err = readAll()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.served.Store(max(r.served.Load(), asked))
+	s.synced.Broadcast()
+	return n, err
+}
+
+func (s *Source) readEvents(ctx context.Context) error {
+	var record ringbuf.Record
+	return s.read(ctx, &s.eventReading, &s.kernel.reader, s.pollInterval, func(from *ring) (int, error) { return s.readAll(from, &record) })
+}
+
 // readAll applies events until the ring is empty, or as many as it can have had when
 // the first was read: while programs allocate all the time it is never empty.
 func (s *Source) readAll(from recordReader, record *ringbuf.Record) (n int, err error) {
-	began, first, most := time.Now(), s.requested.Load(), int(s.kernel.Events.MaxEntries())/eventBytes
+	began, most := time.Now(), int(s.kernel.Events.MaxEntries())/eventBytes
 	for {
-		asked, err := s.requested.Load(), error(nil)
-		if n < most {
+		if err = os.ErrDeadlineExceeded; n < most {
 			err = from.ReadInto(record)
-		} else {
-			asked, err = first, os.ErrDeadlineExceeded
 		}
 		if err != nil {
 			s.mu.Lock()
@@ -322,8 +339,6 @@ func (s *Source) readAll(from recordReader, record *ringbuf.Record) (n int, err 
 				t.caughtUp(n, began)
 			}
 			s.learnNewChips(time.Now())
-			s.served.Store(max(s.served.Load(), asked))
-			s.synced.Broadcast()
 			s.mu.Unlock()
 			if n > 0 {
 				s.kernel.nextTurn()
@@ -356,7 +371,7 @@ func (s *Source) readAll(from recordReader, record *ringbuf.Record) (n int, err 
 // called.
 func (s *Source) park() (resume func()) {
 	parked := make(chan struct{})
-	for _, reader := range []chan chan struct{}{s.parks, s.workParks} {
+	for _, reader := range []chan chan struct{}{s.eventReading.parks, s.pageReading.parks} {
 		if !s.parkReader(reader, parked) {
 			return func() {}
 		}
@@ -418,14 +433,14 @@ func (s *Source) isElsewhere(pid uint32) bool {
 
 // Sync returns when all events from before the call are applied.
 func (s *Source) Sync() {
-	want, work := s.requested.Add(1), s.workRequested.Add(1)
+	want, work := s.eventReading.requested.Add(1), s.pageReading.requested.Add(1)
 	if !s.wake() {
 		return // no probe is set yet: nothing can have happened
 	}
 	s.kernel.pages.Flush()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.served.Load() < want || s.workServed.Load() < work {
+	for s.eventReading.served.Load() < want || s.pageReading.served.Load() < work {
 		s.synced.Wait()
 	}
 }

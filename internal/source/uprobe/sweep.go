@@ -17,19 +17,11 @@ import (
 // that hit too often, have lost events, or are gone.
 const sweepEvery = 500 * time.Millisecond
 
-// rateKey is what hits are counted by: each kind of probes has its own limit.
+// rateKey is what hits are counted by: each group of probes has its own limit.
 type rateKey struct {
 	pid uint32
-	of  rateKind
+	of  group
 }
-
-type rateKind uint8
-
-const (
-	rateAllocators rateKind = iota
-	ratePages
-	rateHost
-)
 
 // count is how many hits a process had at a time.
 type count struct {
@@ -87,7 +79,7 @@ func (s *Source) sweepOnce(now time.Time) {
 		if p.parent != 0 && row.Hits > 0 {
 			s.adopt(pid, p.parent)
 		}
-		if rate := s.rate(rateKey{pid, rateAllocators}, row.Hits, now); rate > s.o.Limit && row.Ignored == 0 {
+		if rate := s.rate(rateKey{pid, groupAllocators}, row.Hits, now); rate > s.o.Limit && row.Ignored == 0 {
 			s.detach(pid, numbers[pid], row, rate)
 		}
 		s.sweepWork(p, &row, now)
@@ -170,9 +162,14 @@ func (s *Source) detach(pid, number uint32, row watchProcess, rate float64) {
 	}
 	s.log.Warn("process allocates too often; detached from it",
 		"pid", pid, "hits_per_second", int(rate), "limit", s.o.Limit)
+	s.leave(pid, groupAllocators)
+}
+
+// leave has the probes of a group taken out of a process. With mu.
+func (s *Source) leave(pid uint32, g group) {
 	for _, of := range s.known[int(pid)] {
 		if l := s.libraries[of]; l != nil {
-			l.detached[int(pid)] = true
+			l.left[g][int(pid)] = true
 			s.rearm(l)
 		}
 	}

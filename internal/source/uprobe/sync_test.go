@@ -29,14 +29,17 @@ func (e *endless) ReadInto(r *ringbuf.Record) error {
 func TestSyncUnderLoad(t *testing.T) {
 	s := opened(t, Options{})
 	defer s.kernel.Close()
-	want := s.requested.Add(1)
+	want := s.eventReading.requested.Add(1)
 	raw := watchEvent{Pid: 7, Kind: uint8(freed)}
 	events := &endless{sample: unsafe.Slice((*byte)(unsafe.Pointer(&raw)), eventBytes)}
-	if n, err := s.readAll(events, &ringbuf.Record{}); !errors.Is(err, os.ErrDeadlineExceeded) || n < int(s.kernel.Events.MaxEntries())/eventBytes || s.served.Load() < want {
-		t.Errorf("%d events were read, %d of %d calls of Sync were served: %v", n, s.served.Load(), want, err)
+	n, err := s.serveSync(&s.eventReading, func() (int, error) { return s.readAll(events, &ringbuf.Record{}) })
+	if !errors.Is(err, os.ErrDeadlineExceeded) || n < int(s.kernel.Events.MaxEntries())/eventBytes || s.eventReading.served.Load() < want {
+		t.Errorf("%d events were read, %d of %d calls of Sync were served: %v", n, s.eventReading.served.Load(), want, err)
 	}
+	want = s.pageReading.requested.Add(1)
 	pages := &endless{sample: make([]byte, batchBytes)}
-	if err := s.readPages(pages, &ringbuf.Record{}, &batch{}); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("%d batches were read: %v", pages.reads, err)
+	n, err = s.serveSync(&s.pageReading, func() (int, error) { return s.readPages(pages, &ringbuf.Record{}, &batch{}) })
+	if !errors.Is(err, os.ErrDeadlineExceeded) || n < int(s.kernel.Work.MaxEntries())/batchBytes || s.pageReading.served.Load() < want {
+		t.Errorf("%d batches were read, %d of %d calls of Sync were served: %v", n, s.pageReading.served.Load(), want, err)
 	}
 }

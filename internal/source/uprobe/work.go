@@ -3,7 +3,6 @@ package uprobe
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -113,56 +112,14 @@ func decodeBatch(b []byte, to *batch) error {
 	return nil
 }
 
-// readWork takes pages out of their ring, once it is open: from time to time, when
-// Sync asks, and when the kernel's part says that many wait.
 func (s *Source) readWork(ctx context.Context) error {
-	for open := false; !open; {
-		select {
-		case <-s.ring:
-			open = true
-		case parked := <-s.workParks:
-			if err := waitResumed(ctx, parked); err != nil {
-				return err
-			}
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	defer context.AfterFunc(ctx, func() { s.kernel.pages.Close() })()
 	var record ringbuf.Record
 	var to batch
-	for {
-		err := s.kernel.pages.wait(s.workWait())
-		asked := s.workRequested.Load()
-		if err == nil {
-			err = s.readPages(s.kernel.pages, &record, &to)
-		}
-		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded): // the ring is empty
-		case ctx.Err() != nil:
-			return ctx.Err()
-		default:
-			return fmt.Errorf("reading what chips report: %w", err)
-		}
-		s.mu.Lock()
-		s.workServed.Store(max(s.workServed.Load(), asked))
-		s.synced.Broadcast()
-		s.mu.Unlock()
-		select {
-		case parked := <-s.workParks:
-			if err := waitResumed(ctx, parked); err != nil {
-				return err
-			}
-		default:
-		}
-	}
+	return s.read(ctx, &s.pageReading, &s.kernel.pages, s.workWait, func(from *ring) (int, error) { return s.readPages(from, &record, &to) })
 }
 
 // workWait is how long pages may wait in their ring.
-func (s *Source) workWait() time.Duration {
-	if s.workServed.Load() < s.workRequested.Load() {
-		return 0 // asked for during the last look: only the next one is surely after the question
-	}
+func (s *Source) workWait(int) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.accounts.processes {
@@ -175,10 +132,10 @@ func (s *Source) workWait() time.Duration {
 
 // readPages enters batches until the ring has been empty, or as many as it can have
 // had when the first was read.
-func (s *Source) readPages(from recordReader, record *ringbuf.Record, to *batch) error {
+func (s *Source) readPages(from recordReader, record *ringbuf.Record, to *batch) (n int, err error) {
 	wanted := map[uint32]*process{} // by number in the kernel
 	defer s.requestNames(wanted)
-	n, boot, most := 0, int64(0), int(s.kernel.Work.MaxEntries())/batchBytes
+	boot, most := int64(0), int(s.kernel.Work.MaxEntries())/batchBytes
 	defer func() {
 		if n > 0 {
 			s.kernel.nextPageTurn()
@@ -186,15 +143,14 @@ func (s *Source) readPages(from recordReader, record *ringbuf.Record, to *batch)
 	}()
 	for {
 		if n >= most {
-			return os.ErrDeadlineExceeded
+			return n, os.ErrDeadlineExceeded
 		}
-		if err := from.ReadInto(record); err != nil {
-			return err
+		if err = from.ReadInto(record); err != nil {
+			return n, err
 		}
 		if boot == 0 {
 			boot = proc.BootTime()
 		}
-		var err error
 		s.mu.Lock()
 		for more := true; more && err == nil; n++ {
 			if p := s.enterBatch(record.RawSample, to, boot); p != nil {
@@ -206,7 +162,7 @@ func (s *Source) readPages(from recordReader, record *ringbuf.Record, to *batch)
 		}
 		s.mu.Unlock()
 		if err != nil {
-			return err
+			return n, err
 		}
 	}
 }
@@ -285,18 +241,13 @@ func (s *Source) sweepWork(p *process, row *watchProcess, now time.Time) {
 		return
 	}
 	p.account().Lost = max(p.account().Lost, row.PagesLost)
-	rate := s.rate(rateKey{row.Pid, ratePages}, row.Worked, now)
-	if rate <= s.o.Limit || p.workFast {
+	rate := s.rate(rateKey{row.Pid, groupPages}, row.Worked, now)
+	if rate <= s.o.Limit || p.fast[groupPages] {
 		return
 	}
-	p.workFast = true
+	p.fast[groupPages] = true
 	s.log.Warn("process runs programs too often; detached from it", "pid", row.Pid, "hits_per_second", int(rate), "limit", s.o.Limit)
-	for _, of := range s.known[int(row.Pid)] {
-		if l := s.libraries[of]; l != nil {
-			l.workFast[int(row.Pid)] = true
-			s.rearm(l)
-		}
-	}
+	s.leave(row.Pid, groupPages)
 }
 
 // claimWork adds what the chips of a process reported. With mu.
@@ -328,7 +279,7 @@ func (p *process) mayHaveChanged(chip uint64) bool {
 
 // deaf is why the programs of a process are not seen; empty: they are. With mu.
 func (s *Source) deaf(p *process) model.WorkCause {
-	if p.workFast {
+	if p.fast[groupPages] {
 		return model.WorkTooFast
 	}
 	for _, of := range s.known[p.PID] {

@@ -308,7 +308,7 @@ func TestDeaf(t *testing.T) {
 	}{
 		{"watched from the start", []probe{other, pagesAt}, func(*process) {}, ""},
 		{"a library without the functions", []probe{other}, func(*process) {}, model.WorkNoSymbols},
-		{"too fast", []probe{pagesAt}, func(p *process) { p.workFast = true }, model.WorkTooFast},
+		{"too fast", []probe{pagesAt}, func(p *process) { p.fast[groupPages] = true }, model.WorkTooFast},
 		{"it ran before, and nothing came since", []probe{pagesAt}, func(p *process) { p.Late = true }, model.WorkSilent},
 		{"it ran before, and has reported", []probe{pagesAt}, func(p *process) { p.Late = true; p.account().Open(0, 1) }, ""},
 	} {
@@ -359,7 +359,7 @@ func TestUnseenQueues(t *testing.T) {
 // divided its device.
 func TestHandWork(t *testing.T) {
 	p := newAccounts(100, budget.Limit{}).process(7)
-	p.workFast = true
+	p.fast[groupPages] = true
 	p.account().Divide(3)
 	h := p.export()
 	b, err := json.Marshal(&h)
@@ -374,8 +374,8 @@ func TestHandWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if next.work.Load(); !next.workFast || next.work.SubDevices != 3 {
-		t.Errorf("too fast %v, %d sub-devices", next.workFast, next.work.SubDevices)
+	if next.work.Load(); !next.fast[groupPages] || next.work.SubDevices != 3 {
+		t.Errorf("too fast %v, %d sub-devices", next.fast[groupPages], next.work.SubDevices)
 	}
 }
 
