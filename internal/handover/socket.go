@@ -25,39 +25,6 @@ const (
 	timeout = 3 * time.Second
 )
 
-// Listen creates the socket on which the next daemon asks. Only its own user and
-// root can use it.
-func Listen(path string) (*net.UnixListener, error) {
-	if len(path) > maxPath {
-		return nil, fmt.Errorf("listening for a successor: %s has more than %d bytes", path, maxPath)
-	}
-	_ = os.Remove(path) // left by a process that has exited: the caller holds the lock
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return nil, fmt.Errorf("listening for a successor: %w", err)
-	}
-	f := os.NewFile(uintptr(fd), path)
-	defer f.Close()
-	// The file gets the mode that the socket has when it is bound.
-	if err = unix.Fchmod(fd, 0o600); err == nil {
-		err = unix.Bind(fd, &unix.SockaddrUnix{Name: path})
-	}
-	if err == nil {
-		err = unix.Listen(fd, 8)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("listening for a successor at %s: %w", path, err)
-	}
-	l, err := net.FileListener(f)
-	if err != nil {
-		return nil, fmt.Errorf("listening for a successor at %s: %w", path, err)
-	}
-	return l.(*net.UnixListener), nil
-}
-
-// maxPath is what sockaddr_un holds, less the final zero.
-const maxPath = 107
-
 // checkPeer rejects a peer that is neither our user nor root.
 func checkPeer(c *net.UnixConn) error {
 	raw, err := c.SyscallConn()

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/handover"
+	"github.com/ttmon/ttmon/internal/unixsock"
 )
 
 // A stop closes no connection: an old client would die of it at its next report. A
@@ -180,7 +181,7 @@ func KeeperConfig() (c Config, err error) {
 // keep returns when no client is connected, or when the next ttmond, which asks for
 // the connections, has them.
 func (d *ttmond) keep(ctx context.Context) error {
-	l, err := handover.Listen(keeperPath(d.cfg))
+	l, err := listenForNext(keeperPath(d.cfg))
 	if err != nil {
 		d.log.Error("cannot listen for next ttmond; it will not get the connections", "err", err)
 		return d.waitForClients(ctx, nil)
@@ -193,6 +194,17 @@ func (d *ttmond) keep(ctx context.Context) error {
 		_ = os.Remove(keeperPath(d.cfg)) // the lock is still ours
 	}
 	return err
+}
+
+// listenForNext listens for the next ttmond. Only our own user and root can use the
+// socket.
+func listenForNext(path string) (net.Listener, error) {
+	fd, err := unixsock.Listen(unixsock.Options{Path: path, Mode: 0o600})
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	return listenerOf(fd)
 }
 
 // waitForClients returns when no client is connected.
@@ -219,9 +231,9 @@ const acceptRetry = 50 * time.Millisecond
 // answerNext hands over to the first process that asks and can take over. That one of
 // them cannot be accepted is no reason to exit: all clients would lose their
 // connection.
-func (d *ttmond) answerNext(ctx context.Context, l *net.UnixListener, taken chan<- struct{}) {
+func (d *ttmond) answerNext(ctx context.Context, l net.Listener, taken chan<- struct{}) {
 	for ctx.Err() == nil {
-		conn, err := l.AcceptUnix()
+		conn, err := l.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -230,7 +242,7 @@ func (d *ttmond) answerNext(ctx context.Context, l *net.UnixListener, taken chan
 			time.Sleep(acceptRetry)
 			continue
 		}
-		err = d.handOver(ctx, conn, true)
+		err = d.handOver(ctx, conn.(*net.UnixConn), true)
 		conn.Close()
 		switch {
 		case err == nil:
