@@ -145,10 +145,10 @@ else
 endif
 
 .PHONY: bench
-bench: ## print the measurements that the docs quote, as ratios
+bench: ## measure what the docs quote, next to floors and peers; ONLY=Takeover measures only that
 	@tools/setup all
-	@$(MAKE) --no-print-directory build
-	@$(GO) run ./tools/bench $(SECTIONS)
+	@$(GO) test -timeout 2h -run '^$$' -bench '$(or $(ONLY),.)' ./internal/e2e/bench
+	@$(GO) test -timeout 2h -run '^$$' -bench '$(or $(ONLY),Hits|Pace)' ./internal/source/uprobe
 
 # Every package with golden files imports internal/golden, or clidocs, which does.
 GOLDEN = $$($(GO) list -f '{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... | grep -E ' .*/internal/(golden|clidocs)' | cut -d ' ' -f 1 | grep -v -E '/(golden|clidocs)$$')

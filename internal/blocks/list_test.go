@@ -248,3 +248,23 @@ func TestBlocksAreSmall(t *testing.T) {
 		})
 	}
 }
+
+// BenchmarkList is what a live block takes of memory, in scattered order. Aim: 64 bytes.
+func BenchmarkList(b *testing.B) {
+	const n = 500_000
+	var bytes float64
+	for b.Loop() {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		l := NewList(Geometry{}, FromStart)
+		for i := range n {
+			l.Alloc(Block{Addr: uint64(i) * 77_773 % n * 64, Size: 64, Asked: 64})
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		bytes = float64(after.HeapAlloc-before.HeapAlloc) / n
+		runtime.KeepAlive(l)
+	}
+	b.ReportMetric(bytes, "B/block")
+}

@@ -15,7 +15,7 @@ import (
 )
 
 // fake is a program that allocates, and its library; see testdata/fake.
-func fake(t *testing.T) (program, library string) {
+func fake(t testing.TB) (program, library string) {
 	t.Helper()
 	program, library, err := programs.Allocating(t.TempDir())
 	if err != nil {
@@ -26,14 +26,14 @@ func fake(t *testing.T) (program, library string) {
 
 // workload is a running fake program.
 type workload struct {
-	t   *testing.T
+	t   testing.TB
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
 	pid int
 }
 
-func startFake(t *testing.T, cmd *exec.Cmd) *workload {
+func startFake(t testing.TB, cmd *exec.Cmd) *workload {
 	t.Helper()
 	w := &workload{t: t, cmd: cmd}
 	var err error
@@ -89,7 +89,7 @@ func (w *workload) number(format string, args ...any) uint64 {
 }
 
 // eventually waits for what happens soon, however busy the machine is.
-func eventually(t *testing.T, what string, ok func() bool) {
+func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(5 * time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {

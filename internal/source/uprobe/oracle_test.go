@@ -13,7 +13,7 @@ import (
 )
 
 // watch starts a source for a test.
-func watch(t *testing.T, o Options) *Source {
+func watch(t testing.TB, o Options) *Source {
 	t.Helper()
 	s := opened(t, o)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -30,7 +30,7 @@ func watch(t *testing.T, o Options) *Source {
 }
 
 // opened is a source that does not run yet.
-func opened(t *testing.T, o Options) *Source {
+func opened(t testing.TB, o Options) *Source {
 	t.Helper()
 	o.fresh, o.libraryTimeout = time.Minute, time.Minute // the machine may be busy
 	s, err := Open(o)
@@ -45,7 +45,7 @@ func opened(t *testing.T, o Options) *Source {
 
 // start starts a program and waits until it is watched: it has loaded its
 // library then, and opened nothing. On a busy machine it would be faster.
-func start(t *testing.T, s *Source, o ttnn.Options) *ttnn.Job {
+func start(t testing.TB, s *Source, o ttnn.Options) *ttnn.Job {
 	t.Helper()
 	o.Dir = t.TempDir()
 	ttnn.NeedRelease(t, o.Release)
@@ -80,7 +80,7 @@ func (s *Source) learns(pid int) bool {
 	return false
 }
 
-func do(t *testing.T, j *ttnn.Job, s ttnn.Step) ttnn.Reply {
+func do(t testing.TB, j *ttnn.Job, s ttnn.Step) ttnn.Reply {
 	t.Helper()
 	r, err := j.Do(s)
 	if err != nil {
