@@ -12,9 +12,8 @@ import (
 	"slices"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/replace"
 )
 
 // Sizes of a log.
@@ -32,10 +31,8 @@ type Log struct {
 	dir     string
 	maxFile int64
 
-	mu   sync.Mutex
-	file *os.File // nil while the disk does not take it
-	size int64
-	torn bool // the file may end in the middle of a line
+	mu  sync.Mutex
+	out replace.Lines // the current file
 	// first is the oldest event that is kept, here the oldest one of the current
 	// file; 0: there is none.
 	first, here uint64
@@ -53,7 +50,7 @@ func Open(dir string) (*Log, error) { return OpenSized(dir, Sizes{defaultFile, m
 
 // OpenSized opens a log with other bounds.
 func OpenSized(dir string, s Sizes) (*Log, error) {
-	l := &Log{Recent: NewRecent(s.Recent), dir: dir, maxFile: s.File}
+	l := &Log{Recent: NewRecent(s.Recent), dir: dir, maxFile: s.File, out: replace.Lines{Path: filepath.Join(dir, current)}}
 	for _, file := range l.files() {
 		l.here = 0
 		_ = scan(file, func(e *model.Event) bool {
@@ -62,7 +59,7 @@ func OpenSized(dir string, s Sizes) (*Log, error) {
 			return true
 		})
 	}
-	return l, l.open()
+	return l, l.out.Open()
 }
 
 // begin notes the oldest event that is kept, and that of the current file.
@@ -73,29 +70,6 @@ func (l *Log) begin(seq uint64) {
 	if l.here == 0 {
 		l.here = seq
 	}
-}
-
-// open makes the file ready for writing.
-func (l *Log) open() error {
-	if err := os.MkdirAll(l.dir, 0o700); err != nil {
-		return fmt.Errorf("opening the event log: %w", err)
-	}
-	f, err := os.OpenFile(filepath.Join(l.dir, current), os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return fmt.Errorf("opening the event log: %w", err)
-	}
-	st, err := f.Stat()
-	if err != nil || !st.Mode().IsRegular() {
-		f.Close()
-		return fmt.Errorf("opening the event log: %s is not a regular file", f.Name())
-	}
-	l.file, l.size = f, st.Size()
-	last := make([]byte, 1)
-	if l.size > 0 {
-		_, err = f.ReadAt(last, l.size-1)
-		l.torn = err != nil || last[0] != '\n'
-	}
-	return nil
 }
 
 // files opens the files that are there, the older one first.
@@ -157,15 +131,10 @@ func (l *Log) Append(events ...model.Event) error {
 
 // store writes events and waits until they are on the disk.
 func (l *Log) store(events []model.Event) error {
-	if l.file == nil {
-		if err := l.open(); err != nil {
-			return err
-		}
+	if err := l.out.Open(); err != nil {
+		return err
 	}
 	var b bytes.Buffer
-	if l.torn {
-		b.WriteByte('\n')
-	}
 	for _, e := range events {
 		line, err := json.Marshal(e)
 		if err != nil || len(line) >= maxLine {
@@ -176,32 +145,22 @@ func (l *Log) store(events []model.Event) error {
 		b.Write(line)
 		b.WriteByte('\n')
 	}
-	if l.size+int64(b.Len()) > l.maxFile {
+	if l.out.Size+int64(b.Len()) > l.maxFile {
 		if err := l.rotate(); err != nil {
 			return err
 		}
 	}
-	n, err := l.file.Write(b.Bytes())
-	l.size += int64(n)
-	if err == nil {
-		err = unix.Fdatasync(int(l.file.Fd()))
-	}
-	l.torn = err != nil
-	if err != nil {
-		return fmt.Errorf("writing the event log: %w", err)
-	}
-	return nil
+	return l.out.Append(b.Bytes())
 }
 
 // rotate makes the file the previous one, and begins another.
 func (l *Log) rotate() error {
-	l.file.Close()
-	l.file, l.torn, l.size = nil, false, 0
+	l.out.Close()
 	if err := os.Rename(filepath.Join(l.dir, current), filepath.Join(l.dir, previous)); err != nil {
 		return fmt.Errorf("rotating the event log: %w", err)
 	}
 	l.first, l.here = l.here, 0
-	return l.open()
+	return l.out.Open()
 }
 
 // First is the number of the oldest event that is kept; Last()+1 where there is
@@ -219,8 +178,5 @@ func (l *Log) First() uint64 {
 func (l *Log) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.file != nil {
-		l.file.Close()
-		l.file = nil
-	}
+	l.out.Close()
 }

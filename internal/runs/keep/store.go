@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
-	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/replace"
 	"github.com/ttmon/ttmon/internal/runs"
@@ -29,10 +28,8 @@ type Store struct {
 	keep     time.Duration
 	maxBytes int64
 
-	mu   sync.Mutex
-	file *os.File // nil: none is open
-	size int64
-	torn bool // it may end in the middle of a line
+	mu  sync.Mutex
+	out replace.Lines // the current file
 }
 
 const (
@@ -51,7 +48,7 @@ func OpenStore(dir string, keep time.Duration, maxBytes int64) *Store {
 	if maxBytes <= 0 {
 		maxBytes = DefaultMaxBytes
 	}
-	return &Store{dir: dir, keep: keep, maxBytes: maxBytes}
+	return &Store{dir: dir, keep: keep, maxBytes: maxBytes, out: replace.Lines{Path: filepath.Join(dir, current)}}
 }
 
 // packed is a compressed file: runs-NUMBER-HIGHEST-LAST.jsonl.zst.
@@ -149,15 +146,7 @@ func (s *Store) Append(list []runs.Run, now time.Time) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.file == nil {
-		if err := s.open(); err != nil {
-			return err
-		}
-	}
 	var b bytes.Buffer
-	if s.torn {
-		b.WriteByte('\n')
-	}
 	for i := range list {
 		line, err := json.Marshal(&list[i])
 		if err != nil {
@@ -168,40 +157,15 @@ func (s *Store) Append(list []runs.Run, now time.Time) error {
 			b.WriteByte('\n')
 		}
 	}
-	n, err := s.file.Write(b.Bytes())
-	s.size += int64(n)
-	if err == nil {
-		err = unix.Fdatasync(int(s.file.Fd()))
+	if err := s.out.Append(b.Bytes()); err != nil {
+		return err
 	}
-	s.torn = err != nil
-	if err != nil {
-		return fmt.Errorf("writing runs: %w", err)
-	}
-	if s.size >= maxFile {
+	if s.out.Size >= maxFile {
 		if err := s.pack(); err != nil {
 			return err
 		}
 	}
 	s.trim(now)
-	return nil
-}
-
-func (s *Store) open() error {
-	f, err := os.OpenFile(filepath.Join(s.dir, current), os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return fmt.Errorf("opening the file of runs: %w", err)
-	}
-	st, err := f.Stat()
-	if err != nil || !st.Mode().IsRegular() {
-		f.Close()
-		return fmt.Errorf("opening the file of runs: %s is not a regular file", f.Name())
-	}
-	s.file, s.size, s.torn = f, st.Size(), false
-	last := make([]byte, 1)
-	if s.size > 0 {
-		_, err = f.ReadAt(last, s.size-1)
-		s.torn = err != nil || last[0] != '\n'
-	}
 	return nil
 }
 
@@ -237,8 +201,7 @@ func (s *Store) pack() error {
 	if err := replace.File(s.packedName(number, highest, last), enc.EncodeAll(text, newIndex(list).frame()), 0o600); err != nil {
 		return fmt.Errorf("compressing runs: %w", err)
 	}
-	s.file.Close()
-	s.file, s.size = nil, 0
+	s.out.Close()
 	if err := os.Remove(path); err != nil {
 		return fmt.Errorf("compressing runs: %w", err)
 	}
@@ -248,7 +211,7 @@ func (s *Store) pack() error {
 // trim removes the oldest files.
 func (s *Store) trim(now time.Time) {
 	list := s.files()
-	total := s.size
+	total := s.out.Size
 	for _, f := range list {
 		total += f.size
 	}
@@ -265,8 +228,5 @@ func (s *Store) trim(now time.Time) {
 func (s *Store) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.file != nil {
-		s.file.Close()
-		s.file = nil
-	}
+	s.out.Close()
 }
