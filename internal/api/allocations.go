@@ -5,39 +5,84 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks/changes"
+	"github.com/ttmon/ttmon/internal/launches"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/wire"
 )
 
-// Changes tells what happens to the blocks of processes.
-type Changes interface {
+// Follower waits for what a client is told of processes, line by line.
+type Follower[T any] interface {
 	// Next waits for something to tell.
-	Next(context.Context) (changes.Batch, error)
+	Next(context.Context) (T, error)
 	Close()
 }
 
-// allocations tells every allocation and free as it happens, line by line, of
-// the processes that the caller may see the blocks of. One that reads slowly is
-// told what holds and how much it missed; one that does not read at all is
-// dropped.
-func (s *Server) allocations(w http.ResponseWriter, r *http.Request) {
-	who := callerOf(r)
-	s.follow(w, r, s.opt.Changes != nil, func(wanted func(pid int) bool) lineSource {
-		f := s.opt.Changes(func(pid, uid int) bool {
+type (
+	// Changes are what happens to the blocks of processes.
+	Changes = Follower[changes.Batch]
+	// Programs are those that run on the chips of processes.
+	Programs = Follower[[]launches.Message]
+)
+
+// appendPrograms appends programs as lines.
+func appendPrograms(dst []byte, list *[]launches.Message) (_ []byte, err error) {
+	for i := range *list {
+		if dst, err = launches.Append(dst, &(*list)[i]); err != nil {
+			break
+		}
+	}
+	return dst, err
+}
+
+// followed sends a client lines about the processes that it asks for, as far as it may
+// see their blocks, until it leaves: every allocation and free, or every program that
+// runs. One that reads slowly is told what holds, and learns how much it missed; one
+// that does not read at all is dropped.
+func followed[T any](s *Server, open func(allow func(pid, uid int) bool) Follower[T], add func([]byte, *T) ([]byte, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		wanted, ok := s.mayFollow(w, r, open != nil)
+		if !ok {
+			return
+		}
+		leave, ok := s.watchesOf(s.budgets.followers, w, r)
+		if !ok {
+			return
+		}
+		defer leave()
+		who := callerOf(r)
+		f := open(func(pid, uid int) bool {
 			return wanted(pid) && who.owns(uid) && !s.Viewpoint(r).Hides(model.Value(uid))
 		})
-		return lineSource{f.Close, func(ctx context.Context, dst []byte) ([]byte, error) {
-			b, err := f.Next(ctx)
+		defer f.Close()
+		w.Header().Set("Content-Type", "application/x-ndjson")
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusOK)
+		out := http.NewResponseController(w)
+		if out.Flush() != nil {
+			return
+		}
+		var text []byte
+		for {
+			x, err := f.Next(r.Context())
 			if err != nil {
-				return dst, err
+				return // the client has left, or nothing is watched any more
 			}
-			if dst, err = changes.Append(dst, &b); err != nil {
-				s.log.Error("cannot encode allocation events", "err", err)
+			if text, err = add(text[:0], &x); err != nil {
+				s.log.Error("cannot encode lines about processes", "err", err)
+				return
 			}
-			return dst, err
-		}}
-	})
+			_ = out.SetWriteDeadline(time.Now().Add(WriteTimeout))
+			if _, err := w.Write(wire.Harmless(text)); err != nil || out.Flush() != nil {
+				return
+			}
+			if cap(text) > maxKeptText {
+				text = nil // a process with many blocks was sent
+			}
+		}
+	}
 }
 
 // mayFollow reports whether a caller may be sent lines about processes, and which

@@ -60,7 +60,7 @@ func TestAllocations(t *testing.T) {
 				Changes: func(allow func(pid, uid int) bool) Changes { f.allow = allow; return f },
 			})
 			web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				s.allocations(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c.who)))
+				followed(s, s.opt.Changes, changes.Append)(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c.who)))
 			}))
 			defer web.Close()
 			resp, err := http.Get(web.URL + c.query)
@@ -104,7 +104,7 @@ func TestFollowersAreBounded(t *testing.T) {
 	ask := func(uid int) (*http.Response, func()) {
 		t.Helper()
 		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			s.allocations(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{uid: uid, exists: true})))
+			followed(s, s.opt.Changes, changes.Append)(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{uid: uid, exists: true})))
 		}))
 		resp, err := http.Get(web.URL)
 		if err != nil {

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 
+	"github.com/ttmon/ttmon/internal/blocks/changes"
 	"github.com/ttmon/ttmon/internal/callsite/atpeak"
 )
 
@@ -111,10 +112,10 @@ func (s *Server) presentCalls() []Call {
 			{Name: "start", Help: "start_ticks of the process that is meant"},
 		}},
 		{Method: "GET", Path: "/v1/processes/{pid}/blocks", Serve: s.blocksOf, Live: true, Help: "its allocators with every block; for its user and root", Params: []Param{PIDParam, BlocksAtParam}, Answer: SchemaOnly{}},
-		{Method: "GET", Path: "/v1/allocations", Serve: s.allocations, Live: true, Cheap: true, Kind: "application/x-ndjson", Help: "every allocation and free of processes that are watched through the kernel, as it happens, line by line: what a process holds (state), then its numbered changes, each [kind, ns after time, list, address, bytes of each bank, bytes asked for] with kind 1 taken, 2 given back, 3 list cleared, 4 list closed, 5 list defined, 6 events lost in all, 7 watched late, 8 ended; up_to: all that happened before was told. Who is too slow gets a state with how many were missed. For the users of the processes and root", Params: []Param{
+		{Method: "GET", Path: "/v1/allocations", Serve: followed(s, s.opt.Changes, changes.Append), Live: true, Cheap: true, Kind: "application/x-ndjson", Help: "every allocation and free of processes that are watched through the kernel, as it happens, line by line: what a process holds (state), then its numbered changes, each [kind, ns after time, list, address, bytes of each bank, bytes asked for] with kind 1 taken, 2 given back, 3 list cleared, 4 list closed, 5 list defined, 6 events lost in all, 7 watched late, 8 ended; up_to: all that happened before was told. Who is too slow gets a state with how many were missed. For the users of the processes and root", Params: []Param{
 			{Name: "pid", Help: "of this process only; may be given again"},
 		}},
-		{Method: "GET", Path: "/v1/programs", Serve: s.programs, Live: true, Cheap: true, Kind: "application/x-ndjson", Help: "every program that runs on the chips of processes that are watched through the kernel, line by line: those of a process on a chip, numbered from n on, each [ns after the end of the one before, the first after time, length in ns by the chip's clock, name in names]. from is the number that the client's first program would have had: the numbers say how many are missing, and lost is how many of the process were not read on any chip; up_to: all that was reported before was sent. For the users of the processes and root", Params: []Param{
+		{Method: "GET", Path: "/v1/programs", Serve: followed(s, s.opt.Programs, appendPrograms), Live: true, Cheap: true, Kind: "application/x-ndjson", Help: "every program that runs on the chips of processes that are watched through the kernel, line by line: those of a process on a chip, numbered from n on, each [ns after the end of the one before, the first after time, length in ns by the chip's clock, name in names]. from is the number that the client's first program would have had: the numbers say how many are missing, and lost is how many of the process were not read on any chip; up_to: all that was reported before was sent. For the users of the processes and root", Params: []Param{
 			{Name: "pid", Help: "of this process only; may be given again"},
 		}},
 		{Method: "GET", Path: "/v1/lines", Serve: Offered(s.opt.Lines != nil, s.lines), Live: true, Help: "the lines of code of a process that held the most device memory when it held the most of each pool, also after it has exited, where libttmon knew its call sites; for its user and root", Answer: atpeak.ProcessLines{}, Params: []Param{

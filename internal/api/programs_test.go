@@ -59,7 +59,7 @@ func TestPrograms(t *testing.T) {
 				Programs: func(allow func(pid, uid int) bool) Programs { f.allow = allow; return f },
 			})
 			web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				s.programs(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c.who)))
+				followed(s, s.opt.Programs, appendPrograms)(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c.who)))
 			}))
 			defer web.Close()
 			resp, err := http.Get(web.URL + c.query)

@@ -13,49 +13,30 @@ import (
 	"github.com/ttmon/ttmon/internal/launches"
 )
 
-// Changes is a connection over which a ttmond sends every allocation and free
-// of processes that it watches through the kernel.
-type Changes struct{ *lines }
+type (
+	// Changes is a connection over which a ttmond sends every allocation and free
+	// of processes that it watches through the kernel.
+	Changes = lines[changes.Batch]
+	// Programs is one over which it sends every program that runs on their chips.
+	Programs = lines[launches.Message]
+)
 
 // FollowChanges connects, and returns when the daemon has begun to send. It
 // ends with ctx. A daemon that watches nothing, or does not know the question,
 // gives ErrNotFound.
-func FollowChanges(ctx context.Context, path string) (Changes, error) {
-	c, err := followLines(ctx, path, "/v1/allocations")
-	return Changes{c}, err
+func FollowChanges(ctx context.Context, path string) (*Changes, error) {
+	return followLines(ctx, path, "/v1/allocations", changes.Parse)
 }
 
-// Next waits for the next line; io.EOF when the daemon ends.
-func (c Changes) Next() (b changes.Batch, err error) {
-	line, err := c.next()
-	if err != nil {
-		return b, err
-	}
-	return changes.Parse(line)
-}
-
-// Programs is a connection over which a ttmond sends every program that runs on the
-// chips of processes that it watches through the kernel.
-type Programs struct{ *lines }
-
-// FollowPrograms is FollowChanges for them.
-func FollowPrograms(ctx context.Context, path string) (Programs, error) {
-	c, err := followLines(ctx, path, "/v1/programs")
-	return Programs{c}, err
-}
-
-// Next waits for the next line; io.EOF when the daemon ends.
-func (p Programs) Next() (m launches.Message, err error) {
-	line, err := p.next()
-	if err != nil {
-		return m, err
-	}
-	return launches.Parse(line)
+// FollowPrograms is FollowChanges for programs.
+func FollowPrograms(ctx context.Context, path string) (*Programs, error) {
+	return followLines(ctx, path, "/v1/programs", launches.Parse)
 }
 
 // lines is an answer that a daemon sends line by line.
-type lines struct {
+type lines[T any] struct {
 	in     *bufio.Reader
+	parse  func([]byte) (T, error)
 	cancel context.CancelCauseFunc
 }
 
@@ -65,7 +46,7 @@ const maxLine = maxBody
 // beginTimeout is how long a daemon may take to begin to send.
 const beginTimeout = 5 * time.Second
 
-func followLines(ctx context.Context, path, target string) (*lines, error) {
+func followLines[T any](ctx context.Context, path, target string, parse func([]byte) (T, error)) (*lines[T], error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer time.AfterFunc(beginTimeout, func() { cancel(os.ErrDeadlineExceeded) }).Stop()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://ttmond"+target, http.NoBody)
@@ -77,7 +58,7 @@ func followLines(ctx context.Context, path, target string) (*lines, error) {
 	t.DisableKeepAlives = true
 	answer, err := t.RoundTrip(r)
 	if err == nil && answer.StatusCode == http.StatusOK {
-		return &lines{bufio.NewReaderSize(answer.Body, 64<<10), cancel}, nil
+		return &lines[T]{bufio.NewReaderSize(answer.Body, 64<<10), parse, cancel}, nil
 	}
 	defer cancel(nil)
 	if err != nil {
@@ -93,21 +74,22 @@ func followLines(ctx context.Context, path, target string) (*lines, error) {
 	return nil, fmt.Errorf("HTTP status %d: %s", answer.StatusCode, reason(body))
 }
 
-// next waits for a line.
-func (c *lines) next() (line []byte, err error) {
+// Next waits for the next line; io.EOF when the daemon ends.
+func (c *lines[T]) Next() (x T, err error) {
+	var line []byte
 	for {
 		part, err := c.in.ReadSlice('\n')
 		if line = append(line, part...); err == nil {
-			return line, nil
+			return c.parse(line)
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
-			return nil, err
+			return x, err
 		}
 		if len(line) > maxLine {
-			return nil, errors.New("the daemon sent a line that is too long")
+			return x, errors.New("the daemon sent a line that is too long")
 		}
 	}
 }
 
 // Close ends it.
-func (c *lines) Close() { c.cancel(nil) }
+func (c *lines[T]) Close() { c.cancel(nil) }

@@ -241,9 +241,9 @@ func (d *daemonView) fetch(ctx context.Context, h *host.Host, x *seen, s *Sessio
 			return
 		}
 		d.client, d.since = client.New(path), x.snap.Time
-		go follow(ctx, func(ctx context.Context) (client.Changes, error) { return client.FollowChanges(ctx, path) }, s.stream.in)
+		go follow(ctx, func(ctx context.Context) (*client.Changes, error) { return client.FollowChanges(ctx, path) }, s.stream.in)
 		if s.programs.in != nil {
-			go follow(ctx, func(ctx context.Context) (client.Programs, error) { return client.FollowPrograms(ctx, path) }, s.programs.in)
+			go follow(ctx, func(ctx context.Context) (*client.Programs, error) { return client.FollowPrograms(ctx, path) }, s.programs.in)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
