@@ -181,7 +181,7 @@ func TestHostileFollowers(t *testing.T) {
 		a.play(60000+uid, "followers")
 	}
 	a.await("followers to be refused", func() bool { return strings.Contains(a.current.log.String(), "budget=api_followers") })
-	var stream apiclient.Changes
+	var stream *apiclient.Changes
 	a.await("a place for root", func() (ok bool) {
 		var err error
 		stream, err = apiclient.FollowChanges(t.Context(), a.api)

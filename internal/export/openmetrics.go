@@ -17,6 +17,7 @@ import (
 // end: the format wants a family at a time, and a recording has them a moment
 // at a time.
 type openMetrics struct {
+	pointsOnly
 	to       io.Writer
 	families map[string]*family
 	heads    map[*Series][2]string // of its samples, and of those that say how they are to be read
@@ -78,15 +79,6 @@ func (o *openMetrics) sample(name, kind, head string, v float64, ns int64) {
 	o.line = fmt.Appendf(o.line, " %d.%03d\n", ns/1e9, ns/1e6%1000)
 	_, _ = f.out.Write(o.line) // Close tells
 }
-
-// Slice implements Sink: there is no sample of it.
-func (o *openMetrics) Slice(*Slice) {}
-
-// Instant implements Sink: there is no sample of it.
-func (o *openMetrics) Instant(*Instant) {}
-
-// Aligned implements Sink: there are no samples of them.
-func (o *openMetrics) Aligned([]Slice) {}
 
 // Close implements Sink.
 func (o *openMetrics) Close() error {

@@ -29,6 +29,7 @@ func labelText(l map[string]string) string {
 
 // table is a line for each point.
 type table struct {
+	pointsOnly
 	out    *csv.Writer
 	labels map[*Series]string
 }
@@ -49,15 +50,6 @@ func (t *table) Point(s *Series, p Point, bound model.Bound) {
 	}
 	_ = t.out.Write([]string{stamp(p.NS), s.Group.String(), s.Field, s.Unit, labels, strconv.FormatFloat(p.V, 'f', -1, 64), boundWord(bound)})
 }
-
-// Slice implements Sink: there is no line for it.
-func (t *table) Slice(*Slice) {}
-
-// Instant implements Sink: there is no line for it.
-func (t *table) Instant(*Instant) {}
-
-// Aligned implements Sink: there are no lines for them.
-func (t *table) Aligned([]Slice) {}
 
 // Close implements Sink.
 func (t *table) Close() error {

@@ -24,6 +24,13 @@ type Sink interface {
 	Close() error
 }
 
+// pointsOnly is the part of a Sink that has nothing but points.
+type pointsOnly struct{}
+
+func (pointsOnly) Slice(*Slice)     {}
+func (pointsOnly) Instant(*Instant) {}
+func (pointsOnly) Aligned([]Slice)  {}
+
 // Group is where something belongs: a device, a process, or the host.
 type Group struct {
 	Name string // "device 0 n300", "python"

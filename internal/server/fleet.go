@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	prom "github.com/ttmon/ttmon/internal/api/client"
@@ -58,12 +59,23 @@ func (c *Fleet) server() (*fleet.Server, error) {
 	return s, nil
 }
 
-// calls are what handler answers.
+// fleetCalls are what handler answers.
+var fleetCalls = []string{"/v1/fleet", "/v1/fleet/cells", "/v1/fleet/links"}
+
+// calls are those that are answered here.
 func (c *Fleet) calls() []string {
 	if c.Prometheus == "" {
 		return nil
 	}
-	return []string{"/v1/fleet", "/v1/fleet/cells", "/v1/fleet/links"}
+	return fleetCalls
+}
+
+// serve has them answered below /api.
+func (c *Fleet) serve(mux *http.ServeMux) {
+	h := http.StripPrefix("/api", c.handler())
+	for _, call := range fleetCalls {
+		mux.Handle("GET /api"+call, h)
+	}
 }
 
 // handler answers for the fleet, or says that there is none.
@@ -100,14 +112,11 @@ func ServeFleet(ctx context.Context, c *Config, out io.Writer, log *slog.Logger)
 		return fmt.Errorf("listening: %w", err)
 	}
 	mux := http.NewServeMux()
-	fleet := http.StripPrefix("/api", c.Fleet.handler())
-	mux.Handle("GET /api/v1/fleet", fleet)
-	mux.Handle("GET /api/v1/fleet/cells", fleet)
-	mux.Handle("GET /api/v1/fleet/links", fleet)
+	c.Fleet.serve(mux)
 	mux.Handle("GET /api/v1/metrics", http.StripPrefix("/api", page.Static()))
 	mux.Handle("GET /api/v1/words", http.StripPrefix("/api", page.Static()))
 	mux.HandleFunc("GET /api/v1/version", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusOK, map[string]any{"name": "ttmon-server fleet", "version": version.Version, "api": []string{"v1"}, "calls": []string{"/v1/fleet", "/v1/fleet/cells", "/v1/fleet/links", "/v1/metrics", "/v1/words"}})
+		writeJSON(w, http.StatusOK, map[string]any{"name": "ttmon-server fleet", "version": version.Version, "api": []string{"v1"}, "calls": append(slices.Clone(fleetCalls), "/v1/metrics", "/v1/words")})
 	})
 	mux.HandleFunc("GET /api/", func(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusNotFound, map[string]any{"error": "this server serves a fleet only"})

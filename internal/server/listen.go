@@ -148,10 +148,7 @@ func (s *Server) routes() http.Handler {
 	api := s.api.Handler()
 	mux.Handle("/api/v1/", http.StripPrefix("/api", api))
 	mux.Handle("/prometheus/", api)
-	fleet := http.StripPrefix("/api", s.cfg.Fleet.handler())
-	mux.Handle("GET /api/v1/fleet", fleet)
-	mux.Handle("GET /api/v1/fleet/cells", fleet)
-	mux.Handle("GET /api/v1/fleet/links", fleet)
+	s.cfg.Fleet.serve(mux)
 	mux.Handle("/", page.Handler())
 	return mux
 }
