@@ -9,7 +9,9 @@ package page
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -56,36 +58,34 @@ func Static() http.Handler {
 // words answers with the words for what is in a snapshot, so that other viewers
 // use the same as ttmon.
 func (s calls) words(w http.ResponseWriter, _ *http.Request) {
-	missing := map[string]string{}
-	for st := model.Absent; st <= model.Pending; st++ {
-		if st != model.Known {
-			missing[st.String()] = words.Missing(st)
-		}
-	}
-	marks := map[string]string{}
-	for _, b := range []model.Bound{model.Exact, model.AtLeast, model.Unsure} {
-		marks[b.String()] = words.Mark(b)
-	}
-	tracking := map[string]string{}
-	for _, t := range []model.Tracking{model.TrackDenied, model.TrackAbsent, model.TrackUnknown, model.TrackPartial, model.TrackOK} {
-		tracking[string(t)] = words.UntrackedWord(t)
-	}
-	sources := map[string]string{}
-	for _, src := range []model.Source{model.FromTrack, model.FromUprobe, model.FromSocket, model.FromFDInfo, model.FromDriver, model.FromShm} {
-		sources[string(src)] = words.Source(src)
-	}
-	pools := map[string]string{}
-	for _, p := range model.Pools() {
-		pools[p.String()] = words.PoolName(p)
-	}
-	cb := map[string]string{}
-	for _, c := range []model.CBMeaning{model.CBCached, model.CBPartly, model.CBResident, model.CBLargest, model.CBReported} {
-		cb[string(c)] = words.CBMeaning(c)
-	}
 	api.Answer(w, http.StatusOK, map[string]any{
-		"schema": "ttmon.words/1", "nothing": words.Nothing, "missing": missing, "marks": marks, "tracking": tracking, "sources": sources,
-		"fields": fieldWords(), "processes": pagejson.Columns(), "operations": sheet.Columns(metric.Operations()), "pools": pools, "cb_means": cb, "buffers_only": words.BuffersOnly, "no_line": words.NoLine, "simulated": words.Simulated,
+		"schema": "ttmon.words/1", "nothing": words.Nothing,
+		"missing":  said(words.Missing, slices.DeleteFunc(statuses(), func(st model.Status) bool { return st == model.Known })...),
+		"marks":    said(words.Mark, model.Exact, model.AtLeast, model.Unsure),
+		"tracking": said(words.UntrackedWord, model.TrackDenied, model.TrackAbsent, model.TrackUnknown, model.TrackPartial, model.TrackOK),
+		"sources":  said(words.Source, model.FromTrack, model.FromUprobe, model.FromSocket, model.FromFDInfo, model.FromDriver, model.FromShm),
+		"pools":    said(words.PoolName, model.Pools()...),
+		"cb_means": said(words.CBMeaning, model.CBCached, model.CBPartly, model.CBResident, model.CBLargest, model.CBReported),
+		"fields":   fieldWords(), "processes": pagejson.Columns(), "operations": sheet.Columns(metric.Operations()),
+		"buffers_only": words.BuffersOnly, "no_line": words.NoLine, "simulated": words.Simulated,
 	})
+}
+
+// statuses are those that a reading can have.
+func statuses() (list []model.Status) {
+	for st := model.Absent; st <= model.Pending; st++ {
+		list = append(list, st)
+	}
+	return list
+}
+
+// said is how values are called, by their names in JSON.
+func said[T any](call func(T) string, list ...T) map[string]string {
+	out := map[string]string{}
+	for _, v := range list {
+		out[fmt.Sprint(v)] = call(v)
+	}
+	return out
 }
 
 // fieldWord is how a field of devices is called.
