@@ -34,14 +34,8 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	changes := func(_ context.Context, _ int, _ uint64, from, to time.Time, n int) ([]held.Point, time.Time, time.Duration) {
 		return []held.Point{{Time: to, Devices: held.By(snap.Processes, snap.Processes[0].PID, 0)}}, from, 0
 	}
-	log, err := eventlog.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	if err := log.Append(model.Event{Time: time.Now(), Kind: "hung", Level: model.Critical, Text: "x"}); err != nil {
-		t.Fatal(err)
-	}
+	log := eventlog.NewRecent(9)
+	log.Add(model.Event{Seq: 1, Time: time.Now().UTC(), Kind: "hung", Level: model.Critical, Text: "x"})
 	list := blocks.NewList(blocks.Geometry{Pool: model.DRAM, Banks: 8, Capacity: 1 << 30, Align: 64, Smallest: 64}, blocks.FromStart)
 	list.Alloc(blocks.Block{Addr: 0, Size: 1 << 20, Asked: 8 << 20, Born: time.Now().UnixNano()})
 	process := &blocks.Process{PID: 7, Allocators: []*blocks.Allocator{{Chips: []uint64{5}, Lists: []*blocks.List{list}}}}

@@ -158,7 +158,7 @@ func filledHost(t *testing.T, f *filled, hiding *int) (*api.Server, string, *mod
 	snap.Source, snap.Processes[0].State, snap.Devices[0].State = model.Daemon, model.Running, model.StateOK
 	event, run := of[model.Event](f), of[runs.Answer](f).Runs[0]
 	run.Job.Kind, run.End.Kind = runs.JobSlurm, runs.Exited
-	log, err := eventlog.Open(t.TempDir())
+	log, err := eventlog.Open(t.TempDir(), eventlog.Sizes{File: 1 << 20, Recent: 99})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,11 +18,9 @@ import (
 
 // Sizes of a log.
 const (
-	maxRecent   = 2000     // events kept in memory
-	maxLine     = 64 << 10 // bytes of one event
-	defaultFile = 8 << 20  // bytes of a file; there are two
-	current     = "events.jsonl"
-	previous    = "events.1.jsonl"
+	maxLine  = 64 << 10 // bytes of one event
+	current  = "events.jsonl"
+	previous = "events.1.jsonl"
 )
 
 // Log is an event log. Its methods may be called by any goroutine.
@@ -46,10 +44,7 @@ type Sizes struct {
 
 // Open opens the log below dir. It always returns a Log: with an error, it is
 // one that keeps events in memory and tries the disk again.
-func Open(dir string) (*Log, error) { return OpenSized(dir, Sizes{defaultFile, maxRecent}) }
-
-// OpenSized opens a log with other bounds.
-func OpenSized(dir string, s Sizes) (*Log, error) {
+func Open(dir string, s Sizes) (*Log, error) {
 	l := &Log{Recent: NewRecent(s.Recent), dir: dir, maxFile: s.File, out: replace.Lines{Path: filepath.Join(dir, current)}}
 	for _, file := range l.files() {
 		l.here = 0

@@ -12,6 +12,8 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
+var testSizes = Sizes{File: 8 << 20, Recent: 2000}
+
 var t0 = time.Unix(1_800_000_000, 0).UTC()
 
 func event(i int) model.Event {
@@ -20,7 +22,7 @@ func event(i int) model.Event {
 
 func open(t *testing.T, dir string) *Log {
 	t.Helper()
-	l, err := Open(dir)
+	l, err := Open(dir, testSizes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +144,7 @@ func TestUnwritable(t *testing.T) {
 	if err := os.WriteFile(dir, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := Open(filepath.Join(dir, "log"))
+	l, err := Open(filepath.Join(dir, "log"), testSizes)
 	if err == nil {
 		t.Fatal("a log below a file")
 	}
@@ -167,7 +169,7 @@ func FuzzScan(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(dir, current), b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		l, err := Open(dir)
+		l, err := Open(dir, testSizes)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,12 +185,12 @@ func FuzzScan(f *testing.F) {
 
 // A file that becomes the previous one while it is asked for is still read, once.
 func TestRotatesMeanwhile(t *testing.T) {
-	l, err := Open(t.TempDir())
+	l, err := Open(t.TempDir(), testSizes)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	list := make([]model.Event, 2*maxRecent)
+	list := make([]model.Event, 2*testSizes.Recent)
 	for i := range list {
 		list[i] = model.Event{Time: time.Now(), Kind: "x", Level: model.Info, Text: "it happened"}
 	}

@@ -141,7 +141,7 @@ type Feed interface {
 }
 
 func open(dir string) (*Events, error) {
-	l, err := eventlog.OpenSized(dir, eventlog.Sizes{File: fileBytes, Recent: recent})
+	l, err := eventlog.Open(dir, eventlog.Sizes{File: fileBytes, Recent: recent})
 	e := &Events{Log: l}
 	if err == nil {
 		e.Name, err = name(filepath.Join(dir, nameFile), l.Last() == 0)
