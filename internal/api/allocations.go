@@ -13,9 +13,9 @@ import (
 	"github.com/ttmon/ttmon/internal/wire"
 )
 
-// Follower waits for what a client is told of processes, line by line.
+// Follower waits for what a client is sent about processes, line by line.
 type Follower[T any] interface {
-	// Next waits for something to tell.
+	// Next waits for something to send.
 	Next(context.Context) (T, error)
 	Close()
 }
