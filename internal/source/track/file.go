@@ -16,20 +16,21 @@ type inode struct{ dev, ino uint64 }
 // file is a ledger that is held open.
 type file struct {
 	inode
-	path   string // as we reach it
-	fd     int
-	uid    int
-	seen   uint64  // the sweep in which it was last found
-	in     *folder // where, during that sweep
-	name   string  // and under which name
-	epoch  uint64  // of ledger
-	ledger *ledgerfile.Ledger
-	holder int // pid; 0: none that we can see
-	start  uint64
-	deadAt time.Time // when it was first found without a holder
-	told   bool      // its end has been reported
-	result *Process  // of ledger and holder
-	work   ledgerfile.WorkReader
+	path    string // as we reach it
+	fd      int
+	uid     int
+	seen    uint64  // the sweep in which it was last found
+	in      *folder // where, during that sweep
+	name    string  // and under which name
+	epoch   uint64  // of ledger
+	ledger  *ledgerfile.Ledger
+	holder  int // pid; 0: none that we can see
+	start   uint64
+	deadAt  time.Time // when it was first found without a holder
+	told    bool      // its end has been reported
+	resting bool      // it is to be read, and its user's turn has not come
+	result  *Process  // of ledger and holder
+	work    ledgerfile.WorkReader
 
 	// What it tells, event by event.
 	next    uint64 // the event that comes next

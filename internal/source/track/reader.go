@@ -135,7 +135,7 @@ func (r *Reader) Read(users []model.ProcessID) *Sweep {
 	}
 	for key, f := range r.files {
 		switch {
-		case f.seen == r.seq:
+		case f.seen == r.seq, f.resting:
 		case r.opts.Events && f.ledger != nil && f.ledger.TellsEvents && !f.drained:
 			f.told = true // gone; its last events are still to be read
 		default:
@@ -199,10 +199,11 @@ func (r *Reader) classify(s *Sweep, f *file) {
 		}
 	}()
 	err = r.load(f)
-	if errors.Is(err, errResting) && f.ledger == nil {
+	f.resting = errors.Is(err, errResting)
+	if f.resting && f.ledger == nil {
 		return
 	}
-	if err != nil && !errors.Is(err, errResting) { // then what was read before has to do
+	if err != nil && !f.resting { // then what was read before has to do
 		r.failed(s, f, held, err)
 		return
 	}
@@ -211,6 +212,9 @@ func (r *Reader) classify(s *Sweep, f *file) {
 	}
 	if !held {
 		pid, held = r.unlocked(f)
+	}
+	if f.resting && !held {
+		return // it has ended, and what was read before is not its last word
 	}
 	switch {
 	case pid > 0 && !r.mayKeep(f, pid):

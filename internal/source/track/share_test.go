@@ -173,3 +173,48 @@ func TestLedgersRest(t *testing.T) {
 		t.Errorf("%d blocks", len(p.Ledger.Blocks))
 	}
 }
+
+// Of a process that ends while its user's ledgers wait, the last ledger is reported when
+// it could be read, not the one from before, also where the file is gone by then.
+func TestEndWhileResting(t *testing.T) {
+	for name, end := range map[string]func(*libtest.Driver) error{
+		"in good order": (*libtest.Driver).End,
+		"killed":        func(d *libtest.Driver) error { d.Kill(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, dir := driver(t)
+			do(t, d, "1", "list 77 0")
+			do(t, d, "0", "alloc 1 4096 64")
+			r := NewReader(Options{Dir: dir, Memory: budget.Limit{PerUID: 1 << 30, All: 1 << 30}})
+			defer r.Close()
+			one(t, r)
+			for _, f := range r.files {
+				f.uid = 60000
+			}
+			r.users[60000] = r.users[os.Getuid()]
+			r.users[60000].read.Add(time.Hour, time.Now())
+			do(t, d, "0", "alloc 1 8192 64")
+			if err := end(d); err != nil {
+				t.Fatal(err)
+			}
+			if s := r.Read(nil); len(s.Exited)+len(s.Processes)+len(s.Failures) > 0 {
+				t.Fatalf("before it was read: %+v", s)
+			}
+			r.users[60000].read = budget.Meter{Part: readPart}
+			s := r.Read(nil)
+			if len(s.Exited) != 1 {
+				t.Fatalf("after it was read: %+v", s)
+			}
+			total := uint64(0)
+			for _, l := range s.Exited[0].Ledger.Lists {
+				total += l.Total.Blocks
+			}
+			if total != 2 {
+				t.Errorf("%d allocations are known, it made 2", total)
+			}
+			if s := r.Read(nil); len(s.Exited) > 0 {
+				t.Errorf("reported again: %+v", s)
+			}
+		})
+	}
+}
