@@ -25,7 +25,7 @@ func (r *Reader) openDeleted() {
 func (r *Reader) openVia(p *process, m mapping) *file {
 	// Pinned first: by the time it is opened for reading it is known to be a
 	// regular file, whatever the descriptor has become.
-	pinned, number, err := p.Pin(m.dev, m.ino)
+	pinned, number, err := p.Pin(m.Dev, m.Ino)
 	if err != nil {
 		return nil
 	}

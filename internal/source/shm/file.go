@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ttmon/ttmon/internal/source/devshm"
 )
 
 // file is a region kept open.
@@ -43,12 +45,12 @@ const (
 
 // openFile opens a directory entry. An error is kept in the file: a region that
 // exists and may not be read is reported.
-func openFile(d *shmDir, f found) *file {
+func openFile(d *devshm.Dir, f found) *file {
 	r := &file{
-		inode: inodeOf(&f.st), id: f.id, path: d.path + "/" + f.name,
+		inode: devshm.IDOf(&f.st), id: f.id, path: d.Path + "/" + f.name,
 		owner: int(f.st.Uid), mode: f.st.Mode & 0o777, since: time.Unix(f.st.Ctim.Unix()), fd: -1,
 	}
-	pinned, err := unix.Openat(d.fd, f.name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	pinned, err := unix.Openat(d.FD, f.name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		r.err = fmt.Errorf("opening %s: %w", r.path, err)
 		return r
@@ -68,7 +70,7 @@ func (r *file) open(pinned int) {
 		r.err = fmt.Errorf("cannot stat %s: %w", r.path, err)
 		return
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG || inodeOf(&st) != r.inode {
+	if st.Mode&unix.S_IFMT != unix.S_IFREG || devshm.IDOf(&st) != r.inode {
 		r.err = fmt.Errorf("%s was replaced while it was opened", r.path)
 		return
 	}

@@ -37,7 +37,7 @@ func (r *Reader) Adoptions() (list []Adoption) {
 			if st == nil || st.verdict != live {
 				continue
 			}
-			a := Adoption{Dev: reg.dev, Ino: reg.ino, Slot: i, PID: st.owners[0].PID, Start: st.owners[0].StartTicks}
+			a := Adoption{Dev: reg.Dev, Ino: reg.Ino, Slot: i, PID: st.owners[0].PID, Start: st.owners[0].StartTicks}
 			if b := st.base; b != nil {
 				a.Left, a.Updated, a.Exact, a.Suspected = b.slot.Bytes, b.slot.Updated, b.exact, b.suspected
 				a.LeftPID, a.Name = int(b.slot.PID), b.slot.Name
@@ -53,7 +53,7 @@ func (r *Reader) Adoptions() (list []Adoption) {
 func (r *Reader) Restore(list []Adoption) {
 	r.restored = make(map[slotOwner]*baseline, len(list))
 	for _, a := range list {
-		key := slotOwner{inode{a.Dev, a.Ino}, a.Slot, model.ProcessID{PID: a.PID, StartTicks: a.Start}}
+		key := slotOwner{inode{Dev: a.Dev, Ino: a.Ino}, a.Slot, model.ProcessID{PID: a.PID, StartTicks: a.Start}}
 		b := &baseline{
 			slot:  Slot{Index: a.Slot, PID: int32(a.LeftPID), Bytes: a.Left, Updated: a.Updated, Name: a.Name},
 			exact: a.Exact, suspected: a.Suspected,

@@ -5,10 +5,11 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/proc"
+	"github.com/ttmon/ttmon/internal/source/devshm"
 )
 
 // inode identifies a file while it exists, whatever its path.
-type inode struct{ dev, ino uint64 }
+type inode = devshm.ID
 
 // mapping is a region that a process has mapped.
 type mapping struct {
@@ -45,7 +46,7 @@ const (
 func mappingsOf(list []proc.Mapping) (m mappings) {
 	for i := range list {
 		f := &list[i]
-		key := inode{dev: f.Dev, ino: f.Inode}
+		key := inode{Dev: f.Dev, Ino: f.Inode}
 		base := path.Base(f.Path)
 		switch id, ok := ParseName(base); {
 		case ok && f.Shared:

@@ -23,10 +23,6 @@ type process struct {
 	// mapsSize is the size of the address space before they were read.
 	mapsSize uint64
 
-	shm    inode // of its /dev/shm; zero if it could not be reached
-	shmErr error
-	shmAt  time.Time
-
 	user bool // it has a device open, according to the caller
 	gone bool // it has exited
 }

@@ -28,11 +28,11 @@ func TestMappings(t *testing.T) {
 	})
 	want := mappings{
 		regions: []mapping{
-			{inode: inode{shm, 12}, id: 4476187513037, writable: true},
-			{inode: inode{shm, 13}, id: 5, writable: true},
-			{inode: inode{shm, 14}, id: 6, writable: true, deleted: true},
+			{inode: inode{Dev: shm, Ino: 12}, id: 4476187513037, writable: true},
+			{inode: inode{Dev: shm, Ino: 13}, id: 5, writable: true},
+			{inode: inode{Dev: shm, Ino: 14}, id: 6, writable: true, deleted: true},
 		},
-		lib:    library{inode: inode{disk, 10011981}, path: lib},
+		lib:    library{inode: inode{Dev: disk, Ino: 10011981}, path: lib},
 		drives: true,
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(mappings{}, mapping{}, library{}, inode{})); diff != "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
+	"github.com/ttmon/ttmon/internal/source/devshm"
 )
 
 // Options configure a Reader. The zero Options read this host.
@@ -53,9 +54,8 @@ type Reader struct {
 	processes *proc.Reader
 	shared    bool // processes is the caller's, who starts its sweeps
 
-	host    *shmDir
-	hostErr error
-	dirs    map[inode]*shmDir // of containers
+	dirs    *devshm.Dirs
+	hostErr error // why the host's own could not be read
 	regions map[inode]*region
 	procs   map[int]*process // processes that map a region or use a device
 	users   []User
@@ -80,6 +80,7 @@ type Reader struct {
 // region is a file and the verdicts on its slots.
 type region struct {
 	*file
+	dir            *devshm.Dir // that it was found in last
 	seen           uint64
 	dirty          bool
 	figures        bool // its figures changed, and nothing else, since it was last built
@@ -115,7 +116,7 @@ func NewReader(opts Options) *Reader {
 		opts: opts, root: opts.Root, guard: g, complete: processes.SeesAll(), ownPIDs: processes.OwnPIDs(),
 		processes: processes, shared: opts.Processes != nil,
 		releases: releases{guard: g, known: map[inode]releaseReading{}},
-		dirs:     map[inode]*shmDir{}, regions: map[inode]*region{}, procs: map[int]*process{},
+		dirs:     devshm.New(opts.Root, ""), regions: map[inode]*region{}, procs: map[int]*process{},
 		buffer: newBuffer(),
 	}
 }
@@ -132,9 +133,7 @@ func (r *Reader) withTimeout(timeout time.Duration) *Reader {
 
 // Close closes all descriptors. The Reader cannot be used again.
 func (r *Reader) Close() {
-	for _, d := range r.dirs {
-		d.close()
-	}
+	r.dirs.Close()
 	for _, f := range r.regions {
 		f.close()
 	}
@@ -145,13 +144,8 @@ func (r *Reader) Close() {
 	if !r.shared {
 		r.processes.Close()
 	}
-	if r.host != nil {
-		r.host.close()
-	}
-	clear(r.dirs)
 	clear(r.regions)
 	clear(r.procs)
-	r.host = nil
 }
 
 // Read makes a sweep. users are the processes that have a device open: the
@@ -183,82 +177,24 @@ func (r *Reader) startSweep() {
 	r.boot = r.processes.BootTime()
 }
 
-// findDirs opens every /dev/shm that may have regions.
+// findDirs finds every /dev/shm that may have regions.
 func (r *Reader) findDirs() {
-	if r.host == nil {
-		r.host, r.hostErr = openHostDir(r.root)
-	}
+	r.dirs.StartSweep(r.now)
 	for _, p := range r.procs {
-		r.reachDir(p)
-	}
-	for key, d := range r.dirs {
-		if d.seen != r.seq {
-			d.close()
-			delete(r.dirs, key)
-		}
-	}
-}
-
-// dirAge is how long the /dev/shm of a process is assumed not to change. It
-// does when the process mounts another one.
-const dirAge = 15 * time.Second
-
-// reachDir marks the /dev/shm of a process as still reachable, and opens it the
-// first time. One that could not be opened is retried sooner.
-func (r *Reader) reachDir(p *process) {
-	if age := r.now.Sub(p.shmAt); age >= dirAge || p.shmErr != nil && age >= mapsAge {
-		p.shmAt = r.now
-		p.shm = inode{}
-		var d *shmDir
-		var openErr error
-		pid := p.PID
-		returned, err := r.guard.RunIn(p.Process, func(dir hostfs.Dir) { d, openErr = openDirOf(dir, pid) })
-		switch {
-		case err != nil:
-			p.shmErr = err
-			if returned != nil {
-				go closeLate(&d, returned)
-			}
-			return
-		case openErr != nil:
-			p.shmErr = openErr
-			return
-		}
-		p.shmErr, p.shm = nil, d.inode
-		if r.host != nil && d.inode == r.host.inode || r.dirs[d.inode] != nil {
-			d.close()
-		} else {
-			d.via = p.ProcessID
-			r.dirs[d.inode] = d
-		}
-	}
-	d := r.dirs[p.shm]
-	if d == nil {
-		return
-	}
-	d.seen = r.seq
-	if via := r.procs[d.via.PID]; via == nil || via.ProcessID != d.via {
-		d.via, d.path = p.ProcessID, proc.SharedMemoryPath(p.PID) // the process it was found through has exited
-	}
-}
-
-// closeLate closes a directory that was opened after the timeout.
-func closeLate(d **shmDir, done <-chan struct{}) {
-	if <-done; *d != nil {
-		(*d).close()
+		_ = r.dirs.Reach(p.ProcessID, func(open func(hostfs.Dir)) (<-chan struct{}, error) { return r.guard.RunIn(p.Process, open) })
 	}
 }
 
 // findFiles opens new regions.
 func (r *Reader) findFiles() {
-	if r.host != nil {
-		if r.hostErr = r.host.refresh(r.now); r.hostErr == nil {
-			r.openFiles(r.host)
+	r.hostErr = r.dirs.Err
+	for _, d := range r.dirs.All() {
+		files, err := r.filesIn(d)
+		if d == r.dirs.Host {
+			r.hostErr = err
 		}
-	}
-	for _, d := range r.dirs {
-		if d.refresh(r.now) == nil {
-			r.openFiles(d)
+		for _, f := range files {
+			r.openRegion(d, f)
 		}
 	}
 	r.openDeleted()
@@ -289,23 +225,21 @@ func (r *Reader) mapped(key inode) bool {
 	return false
 }
 
-func (r *Reader) openFiles(d *shmDir) {
-	for _, f := range d.files {
-		key := inodeOf(&f.st)
-		reg := r.regions[key]
-		switch {
-		case reg == nil:
-			reg = r.addRegion(openFile(d, f))
-		case reg.id != f.id && reg.seen == r.seq:
-			continue // a second name of one file
-		case reg.id != f.id:
-			reg.close()
-			reg = r.addRegion(openFile(d, f))
-		case !reg.deleted && reg.path != d.path+"/"+f.name:
-			reg.path, reg.dirty = d.path+"/"+f.name, true
-		}
-		reg.seen = r.seq
+// openRegion opens a file of a directory if it is new, and notes that it is there.
+func (r *Reader) openRegion(d *devshm.Dir, f found) {
+	reg := r.regions[devshm.IDOf(&f.st)]
+	switch {
+	case reg == nil:
+		reg = r.addRegion(openFile(d, f))
+	case reg.id != f.id && reg.seen == r.seq:
+		return // a second name of one file
+	case reg.id != f.id:
+		reg.close()
+		reg = r.addRegion(openFile(d, f))
+	case !reg.deleted && reg.path != d.Path+"/"+f.name:
+		reg.path, reg.dirty = d.Path+"/"+f.name, true
 	}
+	reg.seen, reg.dir = r.seq, d
 }
 
 func (r *Reader) addRegion(f *file) *region {

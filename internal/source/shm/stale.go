@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/source/devshm"
 )
 
 // Leftover is a region in which dead processes left something, or may have.
@@ -79,7 +80,7 @@ func (r *Reader) Remove(reg *Region) error {
 		return err
 	}
 	aside := fmt.Sprintf(".ttmon_removing_%d_%s", os.Getpid(), name)
-	if err := unix.Renameat2(d.fd, name, d.fd, aside, unix.RENAME_NOREPLACE); err != nil {
+	if err := unix.Renameat2(d.FD, name, d.FD, aside, unix.RENAME_NOREPLACE); err != nil {
 		return fmt.Errorf("removing %s: %w", reg.Path, err)
 	}
 	err := checkRemovable(d, aside, reg)
@@ -87,42 +88,31 @@ func (r *Reader) Remove(reg *Region) error {
 		err = r.checkUnmapped(reg)
 	}
 	if err != nil {
-		back := unix.Renameat2(d.fd, aside, d.fd, name, unix.RENAME_NOREPLACE)
+		back := unix.Renameat2(d.FD, aside, d.FD, name, unix.RENAME_NOREPLACE)
 		return errors.Join(err, back)
 	}
-	if err := unix.Unlinkat(d.fd, aside, 0); err != nil {
+	if err := unix.Unlinkat(d.FD, aside, 0); err != nil {
 		return fmt.Errorf("removing %s: %w", reg.Path, err)
 	}
 	return nil
 }
 
 // dirWith returns the directory that a region was found in.
-func (r *Reader) dirWith(reg *Region) *shmDir {
-	has := func(d *shmDir) bool {
-		return slices.ContainsFunc(d.files, func(f found) bool { return f.id == reg.ID && inodeOf(&f.st) == reg.file })
-	}
-	if reg.Deleted {
-		return nil
-	}
-	if r.host != nil && has(r.host) {
-		return r.host
-	}
-	for _, d := range r.dirs {
-		if has(d) {
-			return d
-		}
+func (r *Reader) dirWith(of *Region) *devshm.Dir {
+	if reg := r.regions[of.file]; reg != nil && reg.id == of.ID && !of.Deleted && !reg.deleted {
+		return reg.dir
 	}
 	return nil
 }
 
 // checkRemovable makes sure that a name is still the region's, and that we may
 // remove it.
-func checkRemovable(d *shmDir, name string, reg *Region) error {
-	var st unix.Stat_t
-	if err := unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+func checkRemovable(d *devshm.Dir, name string, reg *Region) error {
+	st, err := d.Stat(name)
+	if err != nil {
 		return fmt.Errorf("removing %s: %w", reg.Path, err)
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG || inodeOf(&st) != reg.file {
+	if st.Mode&unix.S_IFMT != unix.S_IFREG || devshm.IDOf(&st) != reg.file {
 		return fmt.Errorf("removing %s: the file was replaced", reg.Path)
 	}
 	if me := os.Geteuid(); me != 0 && int(st.Uid) != me {

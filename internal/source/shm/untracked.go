@@ -95,19 +95,8 @@ func byID(a, b *region) int { return cmp.Compare(a.id, b.id) }
 
 // inReach reports whether a region lies in the /dev/shm of p.
 func (r *Reader) inReach(p *process, reg *region) bool {
-	d := r.dirs[p.shm]
-	if d == nil && r.host != nil && p.shm == r.host.inode {
-		d = r.host
-	}
-	if d == nil {
-		return false
-	}
-	for _, f := range d.files {
-		if inodeOf(&f.st) == reg.inode {
-			return true
-		}
-	}
-	return false
+	d := r.dirs.Of(p.ProcessID)
+	return d != nil && reg.dir == d
 }
 
 // trackingDisabled reports whether p was started with its accounting switched

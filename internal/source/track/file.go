@@ -7,22 +7,20 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/source/devshm"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
-// inode tells files apart, whatever they are called and wherever they are seen.
-type inode struct{ dev, ino uint64 }
-
 // file is a ledger that is held open.
 type file struct {
-	inode
+	devshm.ID
 	path    string // as we reach it
 	fd      int
 	uid     int
-	seen    uint64  // the sweep in which it was last found
-	in      *folder // where, during that sweep
-	name    string  // and under which name
-	epoch   uint64  // of ledger
+	seen    uint64      // the sweep in which it was last found
+	in      *devshm.Dir // where, during that sweep
+	name    string      // and under which name
+	epoch   uint64      // of ledger
 	ledger  *ledgerfile.Ledger
 	holder  int // pid; 0: none that we can see
 	start   uint64
@@ -44,9 +42,8 @@ type file struct {
 var errForeign = errors.New("not a regular file")
 
 // open opens a ledger without trusting what is behind its name.
-func open(d *folder, name string) (*file, error) {
-	path := d.path + "/" + name
-	fd, err := unix.Openat(d.fd, name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+func open(d *devshm.Dir, path, name string) (*file, error) {
+	fd, err := unix.Openat(d.FD, name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -59,7 +56,7 @@ func open(d *folder, name string) (*file, error) {
 		unix.Close(fd)
 		return nil, &fs.PathError{Op: "open", Path: path, Err: errForeign}
 	}
-	return &file{inode: inode{st.Dev, st.Ino}, fd: fd, uid: int(st.Uid)}, nil
+	return &file{ID: devshm.IDOf(&st), fd: fd, uid: int(st.Uid)}, nil
 }
 
 func (f *file) close() {
@@ -70,12 +67,12 @@ func (f *file) close() {
 // remove removes a dead ledger, if it still is the file that was judged. It is
 // for the sweep in which the file was seen.
 func (f *file) remove() error {
-	st, err := f.in.stat(f.name)
+	st, err := f.in.Stat(f.name)
 	if err != nil {
 		return err
 	}
-	if (inode{st.Dev, st.Ino}) != f.inode {
+	if devshm.IDOf(&st) != f.ID {
 		return fs.ErrNotExist
 	}
-	return unix.Unlinkat(f.in.fd, f.name, 0)
+	return unix.Unlinkat(f.in.FD, f.name, 0)
 }

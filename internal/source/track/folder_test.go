@@ -43,15 +43,14 @@ func withShm(t *testing.T, dir string) model.ProcessID {
 	return model.ProcessID{PID: cmd.Process.Pid}
 }
 
-// A folder is listed in every sweep, whichever process leads there; which folder a
-// process has is checked now and then.
+// A folder is listed in every sweep, whichever process leads there.
 func TestFoldersOfProcesses(t *testing.T) {
 	root, err := os.MkdirTemp("/dev/shm", "root-*") // memory, as a process's /dev/shm is
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(root) })
-	for _, dir := range []string{"dev/shm", "container/dev/shm", "other/dev/shm", "proc/7", "proc/8"} {
+	for _, dir := range []string{"dev/shm", "container/dev/shm", "proc/7", "proc/8"} {
 		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -82,20 +81,6 @@ func TestFoldersOfProcesses(t *testing.T) {
 	}
 	if put("container"); found() != 1 {
 		t.Error("a new file in a known folder is not found")
-	}
-	put("other")
-	send("8", "other")
-	if found() != 1 {
-		t.Fatal("the folder was asked for again: the test does not test what it should")
-	}
-	id := users[1]
-	r.leads[id] = lead{r.leads[id].to, time.Now().Add(-leadAge)}
-	if found() != 2 {
-		t.Error("a process that has another folder now is not noticed")
-	}
-	users = users[:1]
-	if found(); len(r.leads) != 1 {
-		t.Errorf("%d folders are remembered of one process", len(r.leads))
 	}
 }
 

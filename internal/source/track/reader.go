@@ -18,6 +18,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/sorted"
+	"github.com/ttmon/ttmon/internal/source/devshm"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 
@@ -99,20 +100,19 @@ type Sweep struct {
 // Reader reads the ledgers of one host, sweep after sweep. It belongs to one
 // goroutine.
 type Reader struct {
-	opts    Options
-	copy    ledgerfile.Reader
-	files   map[inode]*file
-	users   map[int]*user     // those who have some of them
-	memory  int64             // of all copies
-	folders map[inode]*folder // of the sweep
-	leads   map[model.ProcessID]lead
-	seq     uint64
-	now     time.Time
+	opts   Options
+	copy   ledgerfile.Reader
+	files  map[devshm.ID]*file
+	users  map[int]*user // those who have some of them
+	memory int64         // of all copies
+	dirs   *devshm.Dirs
+	seq    uint64
+	now    time.Time
 }
 
 // NewReader returns a Reader. Close gives its descriptors back.
 func NewReader(opts Options) *Reader {
-	return &Reader{opts: opts, files: map[inode]*file{}, users: map[int]*user{}, folders: map[inode]*folder{}}
+	return &Reader{opts: opts, files: map[devshm.ID]*file{}, users: map[int]*user{}, dirs: devshm.New(opts.Root, opts.Dir)}
 }
 
 // Close closes all descriptors. The Reader cannot be used again.
@@ -121,6 +121,7 @@ func (r *Reader) Close() {
 		f.close()
 	}
 	clear(r.files)
+	r.dirs.Close()
 }
 
 // Read makes a sweep. users are processes whose /dev/shm may not be the host's.
@@ -128,7 +129,6 @@ func (r *Reader) Read(users []model.ProcessID) *Sweep {
 	r.seq++
 	r.now = time.Now()
 	s := &Sweep{}
-	defer r.closeFolders()
 	r.find(s, users)
 	for _, f := range r.files {
 		r.classify(s, f)
@@ -152,7 +152,7 @@ func (r *Reader) Read(users []model.ProcessID) *Sweep {
 }
 
 // drop closes a file.
-func (r *Reader) drop(key inode) {
+func (r *Reader) drop(key devshm.ID) {
 	f := r.files[key]
 	f.close()
 	delete(r.files, key)
@@ -162,14 +162,6 @@ func (r *Reader) drop(key inode) {
 	} else {
 		u.files--
 	}
-}
-
-// closeFolders ends a sweep.
-func (r *Reader) closeFolders() {
-	for _, d := range r.folders {
-		d.close()
-	}
-	clear(r.folders)
 }
 
 // maxFailures bounds the failures that a sweep reports: any user can cause them.
@@ -292,7 +284,7 @@ func (r *Reader) unlocked(f *file) (pid int, alive bool) {
 	if !r.mayKeep(f, pid) {
 		return pid, false
 	}
-	if !r.hasMapped(model.ProcessID{PID: pid, StartTicks: st.Start}, f.inode) {
+	if !r.hasMapped(model.ProcessID{PID: pid, StartTicks: st.Start}, f.ID) {
 		return 0, false
 	}
 	return pid, true
@@ -312,9 +304,9 @@ const mapsTimeout = 100 * time.Millisecond
 
 // hasMapped reports whether a process maps a file. One that lives and of which that
 // cannot be told in time is believed to.
-func (r *Reader) hasMapped(id model.ProcessID, file inode) bool {
+func (r *Reader) hasMapped(id model.ProcessID, file devshm.ID) bool {
 	// "address perms offset major:minor inode path"
-	mark := fmt.Sprintf(" %02x:%02x %d ", unix.Major(file.dev), unix.Minor(file.dev), file.ino)
+	mark := fmt.Sprintf(" %02x:%02x %d ", unix.Major(file.Dev), unix.Minor(file.Dev), file.Ino)
 	root, does := r.opts.Root, false
 	look := func() {
 		mentioned, err := proc.MapsMention(root, id.PID, time.Now().Add(mapsTimeout), mark)

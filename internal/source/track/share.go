@@ -53,7 +53,7 @@ func (r *Reader) mayOpen(uid int) bool {
 }
 
 func (r *Reader) add(f *file) {
-	r.files[f.inode] = f
+	r.files[f.ID] = f
 	if r.users[f.uid] == nil {
 		r.users[f.uid] = &user{read: budget.Meter{Part: readPart}}
 	}

@@ -166,7 +166,7 @@ func TestLedgersRest(t *testing.T) {
 	if err := r.load(f); !errors.Is(err, errResting) {
 		t.Errorf("a user that took an hour: %v", err)
 	}
-	delete(r.files, f.inode)
+	delete(r.files, f.ID)
 	delete(r.users, 60000)
 	do(t, d, "0", "alloc 1 4096 64")
 	if p := one(t, r); len(p.Ledger.Blocks) != 1 {
