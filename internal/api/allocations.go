@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks/changes"
@@ -85,13 +84,17 @@ func followed[T any](s *Server, open func(allow func(pid, uid int) bool) Followe
 	}
 }
 
+// followQuery is of which processes a client wants lines.
+type followQuery struct {
+	PIDs []int `param:"pid" help:"of this process only; may be given again"`
+}
+
 // mayFollow reports whether a caller may be sent lines about processes, and which
 // ones it asks for. One that may not has been told.
 func (s *Server) mayFollow(w http.ResponseWriter, r *http.Request, watched bool) (wanted func(pid int) bool, ok bool) {
-	only, err := parsePIDs(r.URL.Query()["pid"])
+	var q followQuery
 	switch {
-	case err != nil:
-		Fail(w, http.StatusBadRequest, "pid: %q is not a pid", err.Error())
+	case !asked(w, r, &q):
 		return nil, false
 	case !watched:
 		Fail(w, http.StatusNotFound, "processes are not watched by this ttmond; /v1/health says why")
@@ -100,24 +103,8 @@ func (s *Server) mayFollow(w http.ResponseWriter, r *http.Request, watched bool)
 		Fail(w, http.StatusForbidden, "allocations and programs are for the users of their processes and for root: ask over the socket, or with a session")
 		return nil, false
 	}
-	return func(pid int) bool { return len(only) == 0 || slices.Contains(only, pid) }, true
+	return func(pid int) bool { return len(q.PIDs) == 0 || slices.Contains(q.PIDs, pid) }, true
 }
 
 // maxKeptText is how much memory a follower keeps for the next lines.
 const maxKeptText = 1 << 20
-
-// badPID is a text that is no pid.
-type badPID string
-
-func (e badPID) Error() string { return string(e) }
-
-func parsePIDs(texts []string) (list []int, err error) {
-	for _, text := range texts {
-		pid, err := strconv.Atoi(text)
-		if err != nil || pid < 1 {
-			return nil, badPID(text)
-		}
-		list = append(list, pid)
-	}
-	return list, nil
-}

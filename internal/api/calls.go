@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 
+	"github.com/ttmon/ttmon/internal/api/params"
 	"github.com/ttmon/ttmon/internal/blocks/changes"
 	"github.com/ttmon/ttmon/internal/callsite/atpeak"
 )
@@ -30,11 +31,8 @@ func Offered(there bool, h http.HandlerFunc) http.HandlerFunc {
 	return nil
 }
 
-type Param struct {
-	Name, Help string
-	InPath     bool
-	Required   bool
-}
+// Param is a parameter of a call.
+type Param = params.Param
 
 // SchemaOnly is an answer whose contract is described elsewhere.
 type SchemaOnly struct {
@@ -103,26 +101,11 @@ func (s *Server) presentCalls() []Call {
 		}},
 		{Method: "GET", Path: "/v1/topology", Serve: Offered(s.opt.Topology != nil, s.topology), Live: true, Help: "PCIe distances and Ethernet links", Answer: SchemaOnly{}},
 		{Method: "GET", Path: "/v1/processes", Serve: s.processes, Live: true, Help: "who reports allocations, and how much", Answer: processesAnswer{}},
-		{Method: "GET", Path: "/v1/processes/{pid}/buffers", Serve: s.buffers, Live: true, Help: "live buffers that a process reported, largest first", Answer: SchemaOnly{}, Params: []Param{
-			PIDParam,
-			{Name: "limit", Help: "so many"},
-			{Name: "device", Help: "in the process's own numbering"},
-			{Name: "pool", Help: "dram, l1, …"},
-			{Name: "sort", Help: "size or age"},
-			{Name: "start", Help: "start_ticks of the process that is meant"},
-		}},
+		{Method: "GET", Path: "/v1/processes/{pid}/buffers", Serve: s.buffers, Live: true, Help: "live buffers that a process reported, largest first", Answer: SchemaOnly{}, Params: append(params.Of(bufferQuery{}), PIDParam)},
 		{Method: "GET", Path: "/v1/processes/{pid}/blocks", Serve: s.blocksOf, Live: true, Help: "its allocators with every block; for its user and root", Params: []Param{PIDParam, BlocksAtParam}, Answer: SchemaOnly{}},
-		{Method: "GET", Path: "/v1/allocations", Serve: followed(s, s.opt.Changes, changes.Append), Live: true, Cheap: true, Kind: "application/x-ndjson", Help: "every allocation and free of processes that are watched through the kernel, as it happens, line by line: what a process holds (state), then its numbered changes, each [kind, ns after time, list, address, bytes of each bank, bytes asked for] with kind 1 taken, 2 given back, 3 list cleared, 4 list closed, 5 list defined, 6 events lost in all, 7 watched late, 8 ended; up_to: all that happened before was told. Who is too slow gets a state with how many were missed. For the users of the processes and root", Params: []Param{
-			{Name: "pid", Help: "of this process only; may be given again"},
-		}},
-		{Method: "GET", Path: "/v1/programs", Serve: followed(s, s.opt.Programs, appendPrograms), Live: true, Cheap: true, Kind: "application/x-ndjson", Help: "every program that runs on the chips of processes that are watched through the kernel, line by line: those of a process on a chip, numbered from n on, each [ns after the end of the one before, the first after time, length in ns by the chip's clock, name in names]. from is the number that the client's first program would have had: the numbers say how many are missing, and lost is how many of the process were not read on any chip; up_to: all that was reported before was sent. For the users of the processes and root", Params: []Param{
-			{Name: "pid", Help: "of this process only; may be given again"},
-		}},
-		{Method: "GET", Path: "/v1/lines", Serve: Offered(s.opt.Lines != nil, s.lines), Live: true, Help: "the lines of code of a process that held the most device memory when it held the most of each pool, also after it has exited, where libttmon knew its call sites; for its user and root", Answer: atpeak.ProcessLines{}, Params: []Param{
-			{Name: "pid", Help: "of the process", Required: true},
-			{Name: "start", Help: "its start_ticks", Required: true},
-			{Name: "since", Help: "when it began: pids and start_ticks repeat from boot to boot"},
-		}},
+		{Method: "GET", Path: "/v1/allocations", Serve: followed(s, s.opt.Changes, changes.Append), Live: true, Cheap: true, Kind: "application/x-ndjson", Help: "every allocation and free of processes that are watched through the kernel, as it happens, line by line: what a process holds (state), then its numbered changes, each [kind, ns after time, list, address, bytes of each bank, bytes asked for] with kind 1 taken, 2 given back, 3 list cleared, 4 list closed, 5 list defined, 6 events lost in all, 7 watched late, 8 ended; up_to: all that happened before was told. Who is too slow gets a state with how many were missed. For the users of the processes and root", Params: params.Of(followQuery{})},
+		{Method: "GET", Path: "/v1/programs", Serve: followed(s, s.opt.Programs, appendPrograms), Live: true, Cheap: true, Kind: "application/x-ndjson", Help: "every program that runs on the chips of processes that are watched through the kernel, line by line: those of a process on a chip, numbered from n on, each [ns after the end of the one before, the first after time, length in ns by the chip's clock, name in names]. from is the number that the client's first program would have had: the numbers say how many are missing, and lost is how many of the process were not read on any chip; up_to: all that was reported before was sent. For the users of the processes and root", Params: params.Of(followQuery{})},
+		{Method: "GET", Path: "/v1/lines", Serve: Offered(s.opt.Lines != nil, s.lines), Live: true, Help: "the lines of code of a process that held the most device memory when it held the most of each pool, also after it has exited, where libttmon knew its call sites; for its user and root", Answer: atpeak.ProcessLines{}, Params: params.Of(atpeak.Query{})},
 		{Method: "GET", Path: "/v1/failures", Serve: Offered(s.opt.Failures != nil, s.failures), Live: true, Help: "the last allocations that failed, of the caller's programs; root sees all", Answer: SchemaOnly{}},
 		{Method: "GET", Path: "/v1/failures/{id}", Serve: Offered(s.opt.Failures != nil, s.failure), Live: true, Help: "one of them: the request, the allocator as it was, why it failed and what would have made it fit; for its user and root", Answer: SchemaOnly{}, Params: []Param{
 			FailureParam,

@@ -2,7 +2,6 @@ package api
 
 import (
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/callsite/atpeak"
@@ -32,27 +31,13 @@ func FindLines(running func(model.ProcessID) (l *ledgerfile.Ledger, uid int), ke
 // lines answers with the lines of code of a process at its peak. Of those of other
 // users it is not said that they exist.
 func (s *Server) lines(w http.ResponseWriter, r *http.Request) {
-	v := r.URL.Query()
-	pid, err := strconv.Atoi(v.Get("pid"))
-	if err != nil || pid < 1 {
-		Fail(w, http.StatusBadRequest, "pid: %q is not a pid", v.Get("pid"))
+	var q atpeak.Query
+	if !asked(w, r, &q) {
 		return
 	}
-	start, err := strconv.ParseUint(v.Get("start"), 10, 64)
-	if err != nil {
-		Fail(w, http.StatusBadRequest, "start: %q is not the start_ticks of a process", v.Get("start"))
-		return
-	}
-	var began time.Time
-	if text := v.Get("since"); text != "" {
-		if began, err = time.Parse(time.RFC3339, text); err != nil {
-			Fail(w, http.StatusBadRequest, "since: %q is not a time like 2026-11-15T08:30:00Z", text)
-			return
-		}
-	}
-	of, ok := s.opt.Lines(model.ProcessID{PID: pid, StartTicks: start}, began)
+	of, ok := s.opt.Lines(model.ProcessID{PID: q.PID, StartTicks: q.StartTicks}, q.Since)
 	if !ok || !callerOf(r).owns(of.UID) {
-		Fail(w, http.StatusNotFound, "no lines of code are known of a process %d of yours", pid)
+		Fail(w, http.StatusNotFound, "no lines of code are known of a process %d of yours", q.PID)
 		return
 	}
 	Answer(w, http.StatusOK, of.ProcessLines)

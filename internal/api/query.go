@@ -2,9 +2,21 @@ package api
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/ttmon/ttmon/internal/api/params"
 )
+
+// asked reads the parameters of a call; who gives wrong ones has been sent why.
+func asked(w http.ResponseWriter, r *http.Request, question any) bool {
+	err := params.Parse(r.URL.Query(), question)
+	if err != nil {
+		Fail(w, http.StatusBadRequest, "%v", err)
+	}
+	return err == nil
+}
 
 // ParseTime reads a moment of a query; the zero time if it was not given.
 func ParseTime(v url.Values, name string) (t time.Time, err error) {

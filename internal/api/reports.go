@@ -107,34 +107,53 @@ const (
 
 // bufferQuery is what a caller wants of a process's buffers.
 type bufferQuery struct {
-	limit  int
-	byAge  bool
-	device int // -1 for all
-	pool   string
+	Limit  *int   `param:"limit" help:"so many"`
+	Device *int   `param:"device" help:"in the process's own numbering"`
+	Pool   string `param:"pool" help:"dram, l1, …"`
+	Sort   string `param:"sort" help:"size or age"`
+	Start  uint64 `param:"start" help:"start_ticks of the process that is meant"`
+}
+
+// check refuses what there is not.
+func (q *bufferQuery) check() (problem string) {
+	known := q.Pool == "" || q.Pool == "host" || slices.ContainsFunc(model.Pools(), func(p model.Pool) bool { return p.String() == q.Pool })
+	switch {
+	case q.Limit != nil && (*q.Limit < 1 || *q.Limit > maxBuffers):
+		return "limit: it is from 1 to " + strconv.Itoa(maxBuffers)
+	case !known:
+		return "pool: there is no " + strconv.Quote(q.Pool) + "; it is one of dram, l1, l1_small, trace, cb, kernel, host"
+	case q.Sort != "" && q.Sort != "size" && q.Sort != "age":
+		return "sort: " + strconv.Quote(q.Sort) + " is neither size nor age"
+	}
+	return ""
 }
 
 // buffers lists live buffers of a process: the largest, or the oldest.
 func (s *Server) buffers(w http.ResponseWriter, r *http.Request) {
-	q, problem := parseBufferQuery(r)
-	if problem != "" {
+	limit := defaultBuffers
+	q := bufferQuery{Limit: &limit}
+	if !asked(w, r, &q) {
+		return
+	}
+	if problem := q.check(); problem != "" {
 		Fail(w, http.StatusBadRequest, "%s", problem)
 		return
 	}
-	h, status, problem := s.findProcess(r)
+	h, status, problem := s.findProcess(r, q.Start)
 	if problem != "" {
 		Fail(w, status, "%s", problem)
 		return
 	}
 	matching, bytes := 0, uint64(0)
 	keep := func(b ledger.Buffer) bool {
-		ok := (q.device < 0 || b.Device == int32(q.device)) && (q.pool == "" || poolName(b.Pool) == q.pool)
+		ok := (q.Device == nil || b.Device == int32(*q.Device)) && (q.Pool == "" || poolName(b.Pool) == q.Pool)
 		if ok {
 			matching++
 			bytes += b.Size
 		}
 		return ok
 	}
-	list, ok := s.opt.Ledger.Top(h.ProcessID, q.limit, q.byAge, keep)
+	list, ok := s.opt.Ledger.Top(h.ProcessID, *q.Limit, q.Sort == "age", keep)
 	if !ok {
 		Fail(w, http.StatusNotFound, "process %d has just ended", h.PID)
 		return
@@ -172,48 +191,16 @@ func (s *Server) places(id model.ProcessID) func(*apitype.Buffer) {
 	}
 }
 
-func parseBufferQuery(r *http.Request) (q bufferQuery, problem string) {
-	q = bufferQuery{limit: defaultBuffers, device: -1}
-	v := r.URL.Query()
-	if text := v.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > maxBuffers {
-			return q, "limit: " + strconv.Quote(text) + " is not a number from 1 to " + strconv.Itoa(maxBuffers)
-		}
-		q.limit = n
-	}
-	if text := v.Get("device"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 0 {
-			return q, "device: " + strconv.Quote(text) + " is not a number"
-		}
-		q.device = n
-	}
-	if q.pool = v.Get("pool"); q.pool != "" && q.pool != "host" &&
-		!slices.ContainsFunc(model.Pools(), func(p model.Pool) bool { return p.String() == q.pool }) {
-		return q, "pool: there is no " + strconv.Quote(q.pool) + "; it is one of dram, l1, l1_small, trace, cb, kernel, host"
-	}
-	switch v.Get("sort") {
-	case "", "size":
-	case "age":
-		q.byAge = true
-	default:
-		return q, "sort: " + strconv.Quote(v.Get("sort")) + " is neither size nor age"
-	}
-	return q, ""
-}
-
 // findProcess finds the process of a request: by pid, and by start where two
 // have had it.
-func (s *Server) findProcess(r *http.Request) (h ledger.Holding, status int, problem string) {
+func (s *Server) findProcess(r *http.Request, start uint64) (h ledger.Holding, status int, problem string) {
 	pid, err := strconv.Atoi(r.PathValue("pid"))
 	if err != nil {
 		return h, http.StatusBadRequest, strconv.Quote(r.PathValue("pid")) + " is not a pid"
 	}
-	start := r.URL.Query().Get("start")
 	var found []ledger.Holding
 	for _, h := range s.opt.Ledger.WithPID(pid) {
-		if start == "" || strconv.FormatUint(h.StartTicks, 10) == start {
+		if start == 0 || h.StartTicks == start {
 			found = append(found, h)
 		}
 	}

@@ -3,9 +3,7 @@ package runs
 import (
 	"cmp"
 	"maps"
-	"net/url"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/callsite/atpeak"
@@ -91,13 +89,9 @@ func (r *Run) AddLines(find func(*Process) (ProcessLines, bool), why NoLines) {
 	}
 }
 
-// LinesQuery asks /v1/lines for those of a process.
-func (p *Process) LinesQuery() url.Values {
-	v := url.Values{"pid": {strconv.Itoa(p.PID)}, "start": {strconv.FormatUint(p.StartTicks, 10)}}
-	if !p.Start.IsZero() {
-		v.Set("since", p.Start.UTC().Format(time.RFC3339))
-	}
-	return v
+// LinesQuery asks for those of a process.
+func (p *Process) LinesQuery() *atpeak.Query {
+	return &atpeak.Query{PID: p.PID, StartTicks: p.StartTicks, Since: p.Start.UTC().Truncate(time.Second)}
 }
 
 // LinesOf adds up the lines of the processes of a run, each at its own peak; nil:

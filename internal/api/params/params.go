@@ -13,14 +13,19 @@ import (
 	"time"
 )
 
-// Param is a parameter of a question.
-type Param struct{ Name, Help string }
+// Param is a parameter of a call.
+type Param struct {
+	Name, Help string
+	InPath     bool
+	Required   bool
+}
 
 // Of lists the parameters of a question.
 func Of(question any) (list []Param) {
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(question)) {
 		if name := f.Tag.Get("param"); name != "" {
-			list = append(list, Param{name, f.Tag.Get("help")})
+			_, required := f.Tag.Lookup("required")
+			list = append(list, Param{Name: name, Help: f.Tag.Get("help"), Required: required})
 		}
 	}
 	return list
@@ -58,6 +63,9 @@ func Parse(v url.Values, question any) error {
 	of := reflect.ValueOf(question).Elem()
 	for i := range of.NumField() {
 		name, f := of.Type().Field(i).Tag.Get("param"), of.Field(i)
+		if _, required := of.Type().Field(i).Tag.Lookup("required"); required && v.Get(name) == "" {
+			return fmt.Errorf("%s: it is required", name)
+		}
 		for _, text := range v[name] {
 			if text == "" {
 				continue

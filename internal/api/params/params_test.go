@@ -60,7 +60,7 @@ func TestRefused(t *testing.T) {
 }
 
 func TestOf(t *testing.T) {
-	if list := Of(eventlog.Query{}); len(list) != 7 || list[0] != (Param{"after", "only events with a higher number"}) {
+	if list := Of(eventlog.Query{}); len(list) != 7 || list[0] != (Param{Name: "after", Help: "only events with a higher number"}) {
 		t.Errorf("%+v", list)
 	}
 }

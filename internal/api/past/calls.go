@@ -52,25 +52,17 @@ func (m Memory) Calls(server *api.Server) []api.Call {
 			{Name: "of", Help: "end: the value at the end of each step; most: its most"},
 		}},
 		{Method: "GET", Path: "/v1/changed", Serve: api.Offered(s.Changed != nil, s.changed), Help: "the series of the host that changed in a stretch of time, by how far they moved in their usual variation", Answer: changed.Answer{}, Params: []api.Param{api.StartParam, api.EndParam}},
-		{Method: "GET", Path: "/v1/events", Follows: true, Serve: api.Offered(s.Events != nil, s.events), Help: "what happened", Answer: eventsAnswer{}, Params: append(paramsOf(eventlog.Query{}), api.Param{Name: "follow", Help: "1: go on, as server-sent events"})},
+		{Method: "GET", Path: "/v1/events", Follows: true, Serve: api.Offered(s.Events != nil, s.events), Help: "what happened", Answer: eventsAnswer{}, Params: append(params.Of(eventlog.Query{}), api.Param{Name: "follow", Help: "1: go on, as server-sent events"})},
 		{Method: "GET", Path: "/v1/alerts", Serve: api.Offered(s.Alerts != nil, s.alerts), Help: "alerts that are pending or fire", Answer: alertsAnswer{}},
 		{Method: "GET", Path: "/v1/past", Serve: api.Offered(s.Past != nil, s.past), Help: "the snapshot of another time", Params: []api.Param{api.AtParam}, Answer: api.SchemaOnly{}},
 		{Method: "GET", Path: "/v1/past/span", Serve: api.Offered(s.Span != nil, s.span), Help: "how far back /v1/past reaches, and how far apart samples are now", Answer: spanAnswer{}},
 		{Method: "GET", Path: "/v1/processes/{pid}/history", Serve: api.Offered(s.Past != nil, s.processPast), Help: "what a process held over time: every change from every_change_since on, or the most of each step where step_s is above 0; before that what the snapshots have that are kept", Answer: pastAnswer{}, Params: []api.Param{
 			api.PIDParam, api.StartParam, api.EndParam, {Name: "points", Help: "at most about so many, 2 to 1000"}, {Name: "start_ticks", Help: "of the process that is meant"},
 		}},
-		{Method: "GET", Path: "/v1/runs", Serve: api.Offered(s.Runs != nil, s.runsOf), Help: "the programs that used devices: who, when, how they ended, what they took", Answer: runs.Answer{}, Params: paramsOf(runs.Query{})},
+		{Method: "GET", Path: "/v1/runs", Serve: api.Offered(s.Runs != nil, s.runsOf), Help: "the programs that used devices: who, when, how they ended, what they took", Answer: runs.Answer{}, Params: params.Of(runs.Query{})},
 		{Method: "GET", Path: "/v1/runs/compare", Serve: api.Offered(s.Runs != nil, s.compareRuns), Help: "how a run differs from another, or from the median of the last five of the same command", Answer: compare.Comparison{}, Params: []api.Param{
 			{Name: "run", Help: "the run", Required: true},
 			{Name: "with", Help: "the run that it is compared with; without: the usual"},
 		}},
 	}
-}
-
-// paramsOf describes the parameters of a question.
-func paramsOf(question any) (list []api.Param) {
-	for _, p := range params.Of(question) {
-		list = append(list, api.Param{Name: p.Name, Help: p.Help})
-	}
-	return list
 }

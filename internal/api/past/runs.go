@@ -149,7 +149,7 @@ func (s calls) compareRuns(w http.ResponseWriter, r *http.Request) {
 func (s calls) findLines(r *http.Request) func(*runs.Process) (runs.ProcessLines, bool) {
 	return func(p *runs.Process) (runs.ProcessLines, bool) {
 		var lines runs.ProcessLines
-		reply := s.Ask(r, "/v1/lines", p.LinesQuery())
+		reply := s.Ask(r, "/v1/lines", params.Values(p.LinesQuery()))
 		return lines, reply.Decode(&lines) == nil && lines.Schema == atpeak.Schema
 	}
 }

@@ -9,6 +9,7 @@ package atpeak
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/callsite"
@@ -32,6 +33,13 @@ type Line struct {
 	File     string `json:"file,omitempty"`
 	Line     int    `json:"line,omitempty"`
 	Function string `json:"function,omitempty"`
+}
+
+// Query asks for the lines of a process.
+type Query struct {
+	PID        int       `param:"pid" help:"of the process" required:""`
+	StartTicks uint64    `param:"start" help:"its start_ticks" required:""`
+	Since      time.Time `param:"since" help:"when it began: pids and start_ticks repeat from boot to boot"`
 }
 
 // Schema names the JSON of ProcessLines.
