@@ -6,6 +6,7 @@ import (
 	"github.com/ttmon/ttmon/internal/api/params"
 	"github.com/ttmon/ttmon/internal/blocks/changes"
 	"github.com/ttmon/ttmon/internal/callsite/atpeak"
+	"github.com/ttmon/ttmon/internal/stream"
 )
 
 // Call is a call of the API. Routes, limits, what a ttmon-server hands on to its ttmond,
@@ -93,12 +94,8 @@ func (s *Server) presentCalls() []Call {
 		{Method: "GET", Path: "/v1/watch", Serve: s.watch, Cheap: true, Help: "snapshots as they are made, as server-sent events", Kind: events, Params: []Param{
 			{Name: "interval", Help: "no oftener than this (5s), and, down to 100ms, as often as this"}, {Name: "said", Help: "1: before each snapshot an event said, with the snapshot in words"},
 		}},
-		{Method: "GET", Path: "/v1/memory", Serve: s.memory, Cheap: true, Kind: text, Help: "how much of each pool is allocated on each device and chip, of all processes, for programs without a parser of JSON: a line of names, then a line for each; chip all is the whole device", Params: []Param{
-			{Name: "device", Help: "kernel index; all where it is left out"},
-		}},
-		{Method: "GET", Path: "/v1/stream", Serve: Offered(s.opt.Stream != nil, s.stream), Cheap: true, Kind: "application/x-ttmon-stream", Help: "for ttmon-server: numbered events after the last that it has, and snapshots, as frames of a kind and a length", Params: []Param{
-			{Name: "log", Help: "the log that after counts in"}, {Name: "after", Help: "number of the last event that the follower has"}, {Name: "only", Help: "events or snapshots"},
-		}},
+		{Method: "GET", Path: "/v1/memory", Serve: s.memory, Cheap: true, Kind: text, Help: "how much of each pool is allocated on each device and chip, of all processes, for programs without a parser of JSON: a line of names, then a line for each; chip all is the whole device", Params: params.Of(memoryQuery{})},
+		{Method: "GET", Path: "/v1/stream", Serve: Offered(s.opt.Stream != nil, s.stream), Cheap: true, Kind: "application/x-ttmon-stream", Help: "for ttmon-server: numbered events after the last that it has, and snapshots, as frames of a kind and a length", Params: params.Of(stream.Query{})},
 		{Method: "GET", Path: "/v1/topology", Serve: Offered(s.opt.Topology != nil, s.topology), Live: true, Help: "PCIe distances and Ethernet links", Answer: SchemaOnly{}},
 		{Method: "GET", Path: "/v1/processes", Serve: s.processes, Live: true, Help: "who reports allocations, and how much", Answer: processesAnswer{}},
 		{Method: "GET", Path: "/v1/processes/{pid}/buffers", Serve: s.buffers, Live: true, Help: "live buffers that a process reported, largest first", Answer: SchemaOnly{}, Params: append(params.Of(bufferQuery{}), PIDParam)},

@@ -2,7 +2,6 @@ package api
 
 import (
 	"net/http"
-	"strconv"
 
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/failure/story"
@@ -53,17 +52,14 @@ func (s *Server) ownFailure(w http.ResponseWriter, r *http.Request) (*failure.Re
 // lastFailure is the newest one that the caller may see; who gets none has been
 // told.
 func (s *Server) lastFailure(w http.ResponseWriter, r *http.Request) (id string, ok bool) {
-	pid := 0
-	if text := r.URL.Query().Get("pid"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n <= 0 {
-			Fail(w, http.StatusBadRequest, "%q is not a pid", text)
-			return "", false
-		}
-		pid = n
+	var q struct {
+		PID int `param:"pid"`
+	}
+	if !asked(w, r, &q) {
+		return "", false
 	}
 	for _, x := range s.opt.Failures.List(callerOf(r).owns) {
-		if pid == 0 || x.Process.PID == pid {
+		if q.PID == 0 || x.Process.PID == q.PID {
 			return x.ID, true
 		}
 	}

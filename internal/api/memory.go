@@ -19,18 +19,20 @@ const memoryHead = "device bus_id chip chip_id pool used_bytes bound total_bytes
 // wholeDevice stands in the column chip of the sums of a device.
 const wholeDevice = "all"
 
+// memoryQuery is which devices are asked for.
+type memoryQuery struct {
+	Device *int `param:"device" help:"kernel index; all where it is left out"`
+}
+
 // memory answers with a table that a program reads without a parser of JSON: a line for
 // each pool of each device, and of each of its chips. What is missing is "-".
 func (s *Server) memory(w http.ResponseWriter, r *http.Request) {
 	device := -1
-	if text := r.URL.Query().Get("device"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 0 {
-			Fail(w, http.StatusBadRequest, "device: %q is not a number", text)
-			return
-		}
-		device = n
+	q := memoryQuery{&device}
+	if !asked(w, r, &q) {
+		return
 	}
+	device = *q.Device
 	t := s.opt.Feed.current()
 	if t.snap == nil && !s.awaitFirst(r.Context()) {
 		Fail(w, http.StatusServiceUnavailable, "there is no snapshot yet; try again")

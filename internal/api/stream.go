@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -38,15 +37,11 @@ type follower struct {
 // slowly misses snapshots, never events; one that does not read is dropped, and
 // resumes.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
-	v := r.URL.Query()
-	after, only := uint64(0), v.Get(stream.ParamOnly)
-	var err error
-	if text := v.Get(stream.ParamAfter); text != "" {
-		if after, err = strconv.ParseUint(text, 10, 63); err != nil {
-			Fail(w, http.StatusBadRequest, "after: %q is not the number of an event", text)
-			return
-		}
+	var q stream.Query
+	if !asked(w, r, &q) {
+		return
 	}
+	after, only := q.After, q.Only
 	if only != "" && only != stream.OnlyEvents && only != stream.OnlySnapshots {
 		Fail(w, http.StatusBadRequest, "only: %q is neither events nor snapshots", only)
 		return
@@ -56,7 +51,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 		Fail(w, http.StatusServiceUnavailable, "the event backlog is being opened; try again")
 		return
 	}
-	if v.Get(stream.ParamLog) != log.Name || after > log.Last() {
+	if q.Log != log.Name || after > log.Last() {
 		after = 0 // it counts in another log
 	}
 	leave, ok := s.watches(w, r)

@@ -24,14 +24,14 @@ const Version = 1
 // Path is the call, below the API's socket.
 const Path = "/v1/stream"
 
-// Parameters of the call.
-const (
-	ParamLog   = "log"   // the log that after counts in
-	ParamAfter = "after" // number of the last event that the follower has
-	ParamOnly  = "only"  // OnlyEvents or OnlySnapshots; both where it is left out
-)
+// Query is what a follower has, and wants.
+type Query struct {
+	Log   string `param:"log" help:"the log that after counts in"`
+	After uint64 `param:"after" help:"number of the last event that the follower has"`
+	Only  string `param:"only" help:"events or snapshots"` // both where it is left out
+}
 
-// Values of ParamOnly. A follower that waits for its disk with each event asks
+// Values of Query.Only. A follower that waits for its disk with each event asks
 // for both on connections of their own.
 const (
 	OnlyEvents    = "events"

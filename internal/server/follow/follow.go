@@ -12,13 +12,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/api/params"
 	"github.com/ttmon/ttmon/internal/eventlog/watch"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/server"
@@ -143,8 +142,8 @@ func (h *Host) again(ctx context.Context, lost func(error), try func() (connecte
 }
 
 // open opens the stream and reads its first frame.
-func (h *Host) open(ctx context.Context, v url.Values) (hello stream.Hello, body io.ReadCloser, in *stream.Reader, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://ttmond"+stream.Path+"?"+v.Encode(), nil)
+func (h *Host) open(ctx context.Context, q *stream.Query) (hello stream.Hello, body io.ReadCloser, in *stream.Reader, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://ttmond"+stream.Path+"?"+params.Values(q).Encode(), nil)
 	if err != nil {
 		return hello, nil, nil, err
 	}
@@ -179,7 +178,7 @@ func (h *Host) open(ctx context.Context, v url.Values) (hello stream.Hello, body
 func (h *Host) snapshots(ctx context.Context, sink server.Sink) (connected bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	hello, body, in, err := h.open(ctx, url.Values{stream.ParamOnly: {stream.OnlySnapshots}})
+	hello, body, in, err := h.open(ctx, &stream.Query{Only: stream.OnlySnapshots})
 	if err != nil {
 		return false, err
 	}
@@ -246,9 +245,7 @@ func (h *Host) bridge(ctx context.Context, s *model.Snapshot, instance string, s
 
 // events follows the events of one connection. from is the last one that is kept.
 func (h *Host) events(ctx context.Context, sink server.Sink, from *model.EventOrigin) (connected bool, err error) {
-	hello, body, in, err := h.open(ctx, url.Values{
-		stream.ParamOnly: {stream.OnlyEvents}, stream.ParamLog: {from.Log}, stream.ParamAfter: {strconv.FormatUint(from.Seq, 10)},
-	})
+	hello, body, in, err := h.open(ctx, &stream.Query{Only: stream.OnlyEvents, Log: from.Log, After: from.Seq})
 	if err != nil {
 		return false, err
 	}
