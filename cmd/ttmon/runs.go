@@ -15,7 +15,6 @@ import (
 	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/runs/find"
-	"github.com/ttmon/ttmon/internal/view/runwords"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/when"
 )
@@ -165,9 +164,6 @@ func addLines(ctx context.Context, from *find.Finder, list []runs.Run) {
 		for i := range list {
 			if uid := os.Getuid(); list[i].Lines == nil && (uid == 0 || uid == list[i].UID) {
 				list[i].AddLines(find, runs.NotTraced)
-				if list[i].Formatted != nil {
-					runwords.PresentOne(&list[i])
-				}
 			}
 		}
 	})

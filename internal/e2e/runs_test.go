@@ -143,7 +143,7 @@ func TestRuns(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"left 2.0 GiB in DRAM, 8.0 MiB in L1": {"--leaked"},
-		"shared device 1 for ":                {"r1"},
+		"Who shared its devices":              {"r1"},
 		"61 °C":                               {pid},
 		"r1,":                                 {"--csv", "-i", "1", "--match", "train"},
 		"no run":                              {"--until", "1d"},

@@ -18,7 +18,6 @@ type Pool struct {
 	Seconds   float64   `json:"known_s"`    // of the run in which it was known
 	Held      uint64    `json:"last_bytes"`
 	HeldBound string    `json:"last_bound,omitempty"` // empty: an older release kept none
-	MeanText  string    `json:"mean_text,omitempty"`  // in words; only answers for the page have it
 	// Blocks is what ledgers say of its blocks; nil: there is none. Only the account
 	// of ttmon run has it.
 	Blocks *Blocks `json:"blocks,omitempty"`

@@ -290,8 +290,7 @@ type Device struct {
 	Work    []Work                          `json:"work,omitempty"`   // by process and chip
 	// Partial is why programs of the run on the device were not reported, where
 	// some were not.
-	Partial   model.WorkCause  `json:"work_partial,omitempty"`
-	Formatted *FormattedDevice `json:"said,omitempty"`
+	Partial model.WorkCause `json:"work_partial,omitempty"`
 }
 
 // Chip is what the run held on one chip of a device with several, or of no device of
@@ -383,51 +382,6 @@ type Formatted struct {
 	Busy     string `json:"busy"` // measured, or the estimate
 	Command  string `json:"command"`
 	Failures string `json:"failures,omitempty"` // requests for memory
-	// The rest only answers for one run have.
-	Operations []SaidOperation `json:"operations,omitempty"` // that took most
-	Gaps       []SaidGap       `json:"gaps,omitempty"`       // the longest
-	GapNotes   []string        `json:"gap_notes,omitempty"`  // what is to be known of them
-	Lines      []SaidLine      `json:"lines,omitempty"`
-	LinesNote  string          `json:"lines_note,omitempty"` // why there are none, or some are missing
-}
-
-// SaidOperation is an operation in words.
-type SaidOperation struct {
-	Name  string `json:"operation"`
-	Time  string `json:"time"`
-	Calls string `json:"calls"`
-	Mean  string `json:"mean"`
-}
-
-// SaidGap is a gap between two programs in words.
-type SaidGap struct {
-	Length string `json:"length"`
-	Device string `json:"device"`
-	Ended  string `json:"ended_after"` // the start of the run
-	After  string `json:"after"`       // which operation
-}
-
-// SaidLine is a line of code in words.
-type SaidLine struct {
-	Line   string `json:"line"`
-	Pool   string `json:"pool"`
-	AtPeak string `json:"at_peak"`
-	Allocs string `json:"allocations"`
-}
-
-// FormattedDevice is what a run took of a device, in words.
-type FormattedDevice struct {
-	Open     string `json:"open"`
-	Power    string `json:"power"`
-	PowerMax string `json:"power_max"`
-	Energy   string `json:"energy"`
-	Hottest  string `json:"hottest"`
-	Clock    string `json:"aiclk"`
-	Activity string `json:"activity"`
-	Busy     string `json:"busy"`
-	To       string `json:"pcie_to"`
-	From     string `json:"pcie_from"`
-	Trouble  string `json:"trouble"`
 }
 
 // Pool is what the run held of a pool over all its devices.

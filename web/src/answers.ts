@@ -107,6 +107,7 @@ export interface Fact {
   why?: string;
   note?: string;
   time?: string | null;
+  link?: string;
 }
 
 export interface Operation {

@@ -1,26 +1,27 @@
 // One run: what it was, what it took, what happened meanwhile, and how it differs
 // from another.
 
-import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { get } from "./api";
 import { Chart, type ChartData, type Line } from "./chart";
 import { EventList } from "./events";
-import { bytes, mark, moment, span } from "./figures";
+import { moment } from "./figures";
 import { MetricChart, ofProcess, useEvents, useRangeData } from "./metricchart";
-import { A, Empty, Panel, poolNames } from "./parts";
+import { Empty, Panel } from "./parts";
 import type { Range } from "./range";
 import { report } from "./report";
 import { setQuery, useRoute } from "./route";
 import { RunTable, useRuns } from "./runs";
-import type { Comparison, Run, RunPool } from "./runtypes";
-import type { Event } from "./answers";
+import type { Comparison, Run } from "./runtypes";
+import { Parts } from "./sheet";
+import type { Event, Sheet } from "./answers";
 
 export function RunPage(p: { name: string }) {
-  const { runs, problem } = useRuns("id=" + encodeURIComponent(p.name), true);
+  const { runs, sheets, problem } = useRuns("id=" + encodeURIComponent(p.name), true);
   const run = runs?.at(-1);
-  if (!run) return <Empty>{problem || (runs ? `There is no run ${p.name}.` : "…")}</Empty>;
-  return <Whole run={run} />;
+  const sheet = sheets?.at(-1);
+  if (!run || !sheet) return <Empty>{problem || (runs ? `There is no run ${p.name}.` : "…")}</Empty>;
+  return <Whole run={run} sheet={sheet} />;
 }
 
 /** The run's own span, with a little before and after. */
@@ -31,7 +32,7 @@ function spanOf(r: Run): Range {
   return { start: start - room, end: end + room, moving: false, name: "" };
 }
 
-function Whole(p: { run: Run }) {
+function Whole(p: { run: Run; sheet: Sheet }) {
   const r = p.run;
   const range = spanOf(r);
   const own = r.devices.filter((d) => d.bus_id);
@@ -47,25 +48,12 @@ function Whole(p: { run: Run }) {
       <div class="title">
         <h2>run r{r.id}</h2>
         <span class="command">{r.said.command}</span>
-        <span class={r.failed || r.left.length > 0 ? "warn" : ""}>{r.end.text}</span>
         <button onClick={() => report(`run r${r.id}`)} title="this page as one HTML file">
           Report
         </button>
       </div>
-      <div class="two">
-        <Panel title="What it was">
-          <Facts run={r} />
-        </Panel>
-        <Panel title="What it held">
-          <Memory run={r} />
-        </Panel>
-      </div>
-      <Lines run={r} />
+      <Parts of={p.sheet} />
       <Against run={r} />
-      <Panel title="Its devices">
-        <Devices run={r} />
-      </Panel>
-      <Work run={r} />
       <Panel title="While it ran">
         <div class="charts three">
           <Held runs={[r]} range={range} events={events} />
@@ -76,201 +64,7 @@ function Whole(p: { run: Run }) {
       <Panel title="What happened meanwhile">
         <EventList events={events} problem={unknown} />
       </Panel>
-      {r.neighbours.length > 0 && (
-        <Panel title="Who shared its devices">
-          <ul class="reasons">
-            {r.neighbours.map((n) => (
-              <li key={n.id}>
-                <A to={"/runs/r" + n.id}>r{n.id}</A> {n.name ?? "a process that is hidden from you"} ({n.user ?? "–"}), {n.devices.length === 1 ? "device" : "devices"} {n.devices.join(", ")}, for {span(n.seconds)}
-              </li>
-            ))}
-            {r.more_neighbours && <li>and others</li>}
-          </ul>
-        </Panel>
-      )}
     </>
-  );
-}
-
-/** A table of texts; the columns whose names end with a dot are numbers. */
-function Texts(p: { label: string; heads: string[]; rows: string[][] }) {
-  const num = p.heads.map((h) => (h.endsWith(".") ? "num" : "wrap"));
-  return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={p.label}>
-      <table>
-        <thead>
-          <tr>
-            {p.heads.map((h, i) => (
-              <th key={h} class={num[i] === "num" ? "num" : ""}>
-                {h.replace(/\.$/, "")}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {p.rows.map((row, i) => (
-            <tr key={i}>
-              {row.map((cell, k) => (
-                <td key={k} class={num[k]}>
-                  {cell}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
-}
-
-/** The lines of code that held the most at the peak, or why they are not known. */
-function Lines(p: { run: Run }) {
-  const { lines, lines_note: note } = p.run.said;
-  if (!lines?.length && !note) return null;
-  return (
-    <Panel title="Lines of code at the peak">
-      {lines && lines.length > 0 && <Texts label="Lines of code at the peak" heads={["Line", "Pool", "At the peak.", "Allocations."]} rows={lines.map((l) => [l.line, l.pool, l.at_peak, l.allocations])} />}
-      {note && <Empty>{note}</Empty>}
-    </Panel>
-  );
-}
-
-/** What its chips did, and when they did nothing. */
-function Work(p: { run: Run }) {
-  const { operations, gaps, gap_notes: notes } = p.run.said;
-  if (!operations?.length && !gaps?.length && !notes?.length) return null;
-  return (
-    <div class="two">
-      {operations && operations.length > 0 && (
-        <Panel title="Operations that took most time">
-          <Texts label="Operations" heads={["Operation", "Time.", "Calls.", "Mean."]} rows={operations.map((o) => [o.operation, o.time, o.calls, o.mean])} />
-        </Panel>
-      )}
-      {(gaps?.length || notes?.length) && (
-        <Panel title="Longest gaps between programs">
-          {gaps && gaps.length > 0 && <Texts label="Gaps" heads={["Length.", "Device", "Ended after.", "Operation before"]} rows={gaps.map((g) => [g.length, g.device, g.ended_after, g.after])} />}
-          {notes?.map((n) => <Empty key={n}>{n}</Empty>)}
-        </Panel>
-      )}
-    </div>
-  );
-}
-
-function Facts(p: { run: Run }) {
-  const r = p.run;
-  const failure = r.allocation_failures?.failure;
-  const failures = failure ? <A to={"/failures/" + failure}>{r.said.failures}</A> : r.said.failures;
-  const facts: [string, ComponentChildren][] = [
-    ["User", r.said.user],
-    ["Belongs to", r.said.reach || "–"],
-    ["Job", r.said.job],
-    ["Host", r.host ?? "–"],
-    ["tt-metal", r.release ?? "–"],
-    ["Began", <time dateTime={r.start}>{moment(r.start)}</time>],
-    ["Ended", r.end.at && <time dateTime={r.end.at}>{moment(r.end.at)}</time>],
-    ["Took", r.said.took],
-    ["Not observed", r.unseen_s ? span(r.unseen_s) : "–"],
-    ["Energy", r.said.energy],
-    ["Busy", r.said.busy ?? r.said.activity],
-    ["Failed allocations", failures],
-    ["Processes", r.processes.map((x) => x.pid).join(" ")],
-  ];
-  return (
-    <>
-      <dl class="facts">
-        {facts
-          .filter(([, v]) => v && v !== "–")
-          .map(([k, v]) => (
-            <div key={k}>
-              <dt>{k}</dt>
-              <dd>{v}</dd>
-            </div>
-          ))}
-      </dl>
-      {r.left.map((l) => (
-        <p class="warn body" key={l.region + l.pid}>
-          process {l.pid} left {l.text} in {l.region}
-        </p>
-      ))}
-    </>
-  );
-}
-
-function Memory(p: { run: Run }) {
-  const rows: { name: string; pool: string; of: RunPool }[] = [];
-  const add = (name: string, memory: Record<string, RunPool>) => {
-    for (const [pool, of] of Object.entries(memory)) if (of.peak_bytes > 0 || pool === "dram") rows.push({ name, pool, of });
-  };
-  for (const d of p.run.devices) {
-    const name = d.index < 0 ? "–" : `${d.index} ${d.board ?? ""}`;
-    add(name, d.memory);
-    for (const c of d.chips ?? []) add(`${name} ${c.name ?? c.id}`, c.memory);
-  }
-  if (rows.length === 0) return <Empty>No source accounted for its memory.</Empty>;
-  return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="What it held">
-      <table>
-        <thead>
-          <tr>
-            <th>Device</th>
-            <th>Pool</th>
-            <th class="num">Peak</th>
-            <th class="num">Mean</th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((x, i) => (
-            <tr key={i}>
-              <td>{x.name}</td>
-              <td>{poolNames[x.pool] ?? x.pool}</td>
-              <td class="num">{mark(x.of.peak_bound) + bytes(x.of.peak_bytes)}</td>
-              <td class="num">{x.of.mean_text ?? "N/A"}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
-}
-
-function Devices(p: { run: Run }) {
-  return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Its devices">
-      <table>
-        <thead>
-          <tr>
-            <th>Device</th>
-            <th class="num">Open</th>
-            <th class="num">Power, mean</th>
-            <th class="num">most</th>
-            <th class="num">Energy</th>
-            <th class="num">Hottest</th>
-            <th class="num">AICLK, mean</th>
-            <th class="num">Busy</th>
-            <th class="num">PCIe to</th>
-            <th class="num">from</th>
-            <th>Trouble</th>
-          </tr>
-        </thead>
-        <tbody>
-          {p.run.devices.map((d) => (
-            <tr key={d.index}>
-              <td>{d.bus_id ? <A to={"/device/" + d.bus_id}>{d.index} <span class="board">{d.board}</span></A> : "–"}</td>
-              <td class="num">{d.said.open}</td>
-              <td class="num">{d.said.power}</td>
-              <td class="num">{d.said.power_max}</td>
-              <td class="num">{d.said.energy}</td>
-              <td class="num">{d.said.hottest}</td>
-              <td class="num">{d.said.aiclk}</td>
-              <td class="num">{d.said.busy}</td>
-              <td class="num">{d.said.pcie_to}</td>
-              <td class="num">{d.said.pcie_from}</td>
-              <td class="wrap">{d.said.trouble}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
   );
 }
 

@@ -9,16 +9,24 @@ import { RunPage } from "./run";
 import { go, setQuery, useRoute } from "./route";
 import { useBeat } from "./beat";
 import { now } from "./store";
+import type { Sheet } from "./answers";
 import type { Run } from "./runtypes";
 
+interface RunsState {
+  runs: Run[] | null;
+  sheets?: Sheet[]; // all about each, where it was asked for by its name
+  more: boolean;
+  problem: string;
+}
+
 /** Asks for runs; again every few seconds where some may still run. */
-export function useRuns(query: string, live: boolean): { runs: Run[] | null; more: boolean; problem: string } {
-  const [answer, setAnswer] = useState<{ runs: Run[] | null; more: boolean; problem: string }>({ runs: null, more: false, problem: "" });
+export function useRuns(query: string, live: boolean): RunsState {
+  const [answer, setAnswer] = useState<RunsState>({ runs: null, more: false, problem: "" });
   const beat = useBeat(live ? 5000 : 0);
   useEffect(() => {
     const stop = new AbortController();
-    get<{ runs: Run[]; more: boolean }>("runs?" + query, stop.signal)
-      .then((a) => setAnswer({ runs: a.runs, more: a.more, problem: "" }))
+    get<{ runs: Run[]; sheets?: Sheet[]; more: boolean }>("runs?" + query, stop.signal)
+      .then((a) => setAnswer({ ...a, problem: "" }))
       .catch((err: Error) => !stop.signal.aborted && setAnswer((old) => ({ ...old, problem: err.message })));
     return () => stop.abort();
   }, [query, beat]);

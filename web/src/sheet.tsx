@@ -5,7 +5,7 @@ import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { bytes, moment, noLine } from "./figures";
 import { fillOf } from "./holders";
-import { health, Panel, useWidth } from "./parts";
+import { A, health, Panel, useWidth } from "./parts";
 import type { Fact, Pair, Sheet, SheetMap, SheetPart, SheetRow, SheetTable } from "./answers";
 
 /** How it is, and all parts; those without a title stand together in a panel. */
@@ -58,7 +58,10 @@ function PartOf(p: { of: SheetPart }) {
   );
 }
 
-const said = (v: Fact): string => (v.time ? moment(v.time) : v.text);
+function said(v: Fact): ComponentChildren {
+  const text = v.time ? moment(v.time) : v.text;
+  return v.link ? <A to={v.link}>{text}</A> : text;
+}
 
 export function Facts(p: { list: Pair[] }) {
   return (

@@ -11,8 +11,16 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/runs/compare"
+	"github.com/ttmon/ttmon/internal/view/facts"
 	"github.com/ttmon/ttmon/internal/view/runwords"
+	"github.com/ttmon/ttmon/internal/view/sheet"
 )
+
+// runsAnswer is an answer, and all about the runs that are named as the page shows it.
+type runsAnswer struct {
+	runs.Answer
+	Sheets []*sheet.Sheet `json:"sheets,omitempty"`
+}
 
 // runsOf lists runs. Where /proc hides processes a user sees their own runs
 // only, and not by whom devices were shared.
@@ -30,7 +38,7 @@ func (s calls) runsOf(w http.ResponseWriter, r *http.Request) {
 		api.Fail(w, http.StatusInternalServerError, "%v", err)
 		return
 	}
-	out := runs.Answer{Schema: runs.Schema, Time: time.Now().UTC(), Runs: list, More: more}
+	out := runsAnswer{Answer: runs.Answer{Schema: runs.Schema, Time: time.Now().UTC(), Runs: list, More: more}}
 	if out.Runs == nil {
 		out.Runs = []runs.Run{}
 	}
@@ -45,7 +53,7 @@ func (s calls) runsOf(w http.ResponseWriter, r *http.Request) {
 	present(out.Runs, hides)
 	if len(q.Names) > 0 && len(out.Runs) <= maxWhole {
 		for i := range out.Runs {
-			runwords.PresentOne(&out.Runs[i])
+			out.Sheets = append(out.Sheets, facts.Run(&out.Runs[i], out.Time, time.UTC))
 		}
 	}
 	api.Answer(w, http.StatusOK, out)

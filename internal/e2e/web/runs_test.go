@@ -35,7 +35,7 @@ func TestRuns(t *testing.T) {
 
 	b.visit(n.url + "/runs/r2")
 	b.says("run r2")
-	b.says("What it held")
+	b.says("Memory")
 	b.says("6.0 GiB") // on both chips
 	b.says("more DRAM at the peak")
 	b.says("than r1")

@@ -155,11 +155,11 @@ func PoolName(p model.Pool) string {
 // Mean is what the run held of a pool on average. Where a tenth of the run or more is
 // not in it, it says how much is.
 func Mean(r *runs.Run, p runs.Pool) string {
-	return over(r, words.Figure(p.MeanBytes()), p.Seconds)
+	return Over(r, words.Figure(p.MeanBytes()), p.Seconds)
 }
 
-// over adds to a mean of how much of the run it is, where it is not of nearly all.
-func over(r *runs.Run, mean string, seconds float64) string {
+// Over adds to a mean of how much of the run it is, where it is not of nearly all.
+func Over(r *runs.Run, mean string, seconds float64) string {
 	took := r.Took().Seconds()
 	if seconds == 0 || seconds >= 0.9*took {
 		return mean
@@ -260,7 +260,7 @@ func Activity(r *runs.Run) string {
 	if seconds == 0 {
 		return words.Missing(model.Absent)
 	}
-	return over(r, words.Mark(model.Unsure)+words.Percent(sum/seconds), longest)
+	return Over(r, words.Mark(model.Unsure)+words.Percent(sum/seconds), longest)
 }
 
 // Busy is how busy a run had its devices, where that was measured, or what was
@@ -278,7 +278,7 @@ func DeviceBusy(r *runs.Run, d *runs.Device) string {
 		return busyness(b)
 	}
 	if a := d.Activity; a != nil && a.Seconds > 0 {
-		return over(r, words.Mark(model.Unsure)+words.Percent(a.Mean), a.Seconds)
+		return Over(r, words.Mark(model.Unsure)+words.Percent(a.Mean), a.Seconds)
 	}
 	return words.Missing(model.Absent)
 }

@@ -75,14 +75,6 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// What one snapshot saw of a device is not nothing: it is not known.
-func TestDeviceSeenOnce(t *testing.T) {
-	d := &runs.Device{Power: &runs.Stat{Max: 71}, PCIe: &runs.PCIe{Bound: "exact"}}
-	if x := FormatDevice(&runs.Run{}, d); x.Energy != "N/A" || x.To != "N/A" || x.From != "N/A" || x.PowerMax != "71 W" {
-		t.Errorf("%+v", x)
-	}
-}
-
 // A line of code, and what has none.
 func TestLine(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -112,10 +104,11 @@ func TestMean(t *testing.T) {
 				t.Errorf("known for %v s of 100: %q, want %q", seconds, got, want)
 			}
 			part := strings.TrimPrefix(strings.TrimPrefix(want, "~2.0 GiB"), "N/A")
-			d := runs.Device{Power: &runs.Stat{Mean: 80, Seconds: seconds}, Activity: &runs.Stat{Mean: 0.5, Seconds: seconds}}
+			d := runs.Device{Activity: &runs.Stat{Mean: 0.5, Seconds: seconds}}
 			r.Devices = []runs.Device{d}
-			if x := FormatDevice(r, &d); seconds > 0 && (x.Power != "80 W"+part || x.Activity != "~50 %"+part || x.Busy != "~50 %"+part || Activity(r) != x.Busy) {
-				t.Errorf("known for %v s of 100: %q %q %q, the run %q, want %q", seconds, x.Power, x.Activity, x.Busy, Activity(r), part)
+			power, busy := Over(r, "80 W", seconds), DeviceBusy(r, &d)
+			if seconds > 0 && (power != "80 W"+part || busy != "~50 %"+part || Activity(r) != busy) {
+				t.Errorf("known for %v s of 100: %q %q, the run %q, want %q", seconds, power, busy, Activity(r), part)
 			}
 		})
 	}

@@ -76,6 +76,7 @@ type Value struct {
 	Why   string      `json:"why,omitempty"`  // there is none, or it is not exact
 	Note  string      `json:"note,omitempty"` // details, where a pointer rests on it
 	Time  *time.Time  `json:"time,omitempty"` // of what is a time: who reads it has a zone of their own
+	Link  string      `json:"link,omitempty"` // of what has a page of its own: its path
 }
 
 // Text is a value that is a text.

@@ -3,19 +3,20 @@ package text
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/view/facts"
+	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/runwords"
+	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/words"
 )
 
-// runHeads are the titles of the table of runs; runHeadsCSV those for scripts.
-var (
-	runHeads    = []string{"Run", "When", "Took", "User", "Job", "Dev", "Peak DRAM", "Busy", "Energy", "End", "Command"}
+// runHeadsCSV are the titles of the table of runs for scripts.
+const (
 	runHeadsCSV = "run,host,user,uid,job_kind,job,start,end,seconds,end_kind,exit_code,signal,oom_killed,device,bus_id,board,open_s,shared_s," +
 		"dram_peak_bytes,dram_peak_bound,dram_mean_bytes,l1_peak_bytes,l1_peak_bound,l1_mean_bytes,power_mean_w,power_max_w,energy_j,temperature_max_c,throttled_s," +
 		"pcie_to_device_bytes,pcie_from_device_bytes,left_bytes,command,busy_s,busy_ratio,busy_bound,allocation_failures,no_room,dram_mean_known_s,l1_mean_known_s\n"
@@ -26,65 +27,36 @@ func AppendRuns(dst []byte, a *runs.Answer, o Options) []byte {
 	if len(a.Runs) == 0 {
 		return append(dst, "no run\n"...)
 	}
-	rows := [][]string{slices.Clone(runHeads)}
+	t := &lines.Table{Columns: []lines.Column{
+		{Head: "Run"},
+		{Head: "When"},
+		{Head: "Took", Rank: 1},
+		{Head: "User"},
+		{Head: "Job", Rank: 2},
+		{Head: "Dev"},
+		{Head: "Peak DRAM"},
+		{Head: "Busy", Rank: 3},
+		{Head: "Energy", Rank: 4},
+		{Head: "End", Most: max(20, o.Width/4), Least: 20},
+		{Head: "Command", Rest: true},
+	}}
 	for i := len(a.Runs) - 1; i >= 0; i-- {
 		r := &a.Runs[i]
-		rows = append(rows, []string{
-			r.RunName(), runwords.When(r.Start, a.Time, o.zone()), words.Duration(r.Took()), runwords.User(r), runwords.Job(r), runwords.Devices(r),
-			words.Figure(r.Pool(model.DRAM).PeakBytes()), runwords.Busy(r), runwords.Energy(r), runwords.End(r), runwords.Command(r),
-		})
+		t.Add(r.RunName(), runwords.When(r.Start, a.Time, o.zone()), words.Duration(r.Took()), runwords.User(r), runwords.Job(r), runwords.Devices(r),
+			words.Figure(r.Pool(model.DRAM).PeakBytes()), runwords.Busy(r), runwords.Energy(r), runwords.End(r), runwords.Command(r))
 	}
-	dst = appendAligned(dst, fitColumns(rows, o.Width))
+	if o.Width == 0 { // no terminal: nothing gives way
+		for i := range t.Columns {
+			t.Columns[i] = lines.Column{Head: t.Columns[i].Head}
+		}
+	}
+	p := newPrinter(dst, o)
+	p.Table(t)
+	dst = p.Buf
 	if a.More {
 		dst = append(dst, "older runs are left out: --since, -n\n"...)
 	}
 	return dst
-}
-
-// What gives way where a terminal is narrow: these columns, in this order, as long
-// as the command has fewer than minRunCommand cells; then long ends are cut.
-var runColumnsDropped = []string{"Energy", "Busy", "Job", "Took"}
-
-const (
-	minRunCommand = 16
-	maxRunEnd     = 20
-)
-
-// fitColumns makes a table of runs as wide as a terminal: its last column, the
-// command, takes what is left. Width 0 is no terminal.
-func fitColumns(rows [][]string, width int) [][]string {
-	if width <= 0 {
-		return rows
-	}
-	width = max(width, 60)
-	rest := func() (n int) {
-		n = width
-		for i := range len(rows[0]) - 1 {
-			widest := 0
-			for _, row := range rows {
-				widest = max(widest, words.Width(row[i]))
-			}
-			n -= widest + 2
-		}
-		return n
-	}
-	end := func() int { return len(rows[0]) - 2 }
-	for _, row := range rows {
-		row[end()] = words.Truncate(row[end()], max(maxRunEnd, width/4))
-	}
-	for _, name := range runColumnsDropped {
-		if rest() >= minRunCommand {
-			break
-		}
-		at := slices.Index(rows[0], name)
-		for i := range rows {
-			rows[i] = slices.Delete(slices.Clone(rows[i]), at, at+1)
-		}
-	}
-	for _, row := range rows {
-		row[len(row)-1] = words.Truncate(row[len(row)-1], max(rest(), 1))
-	}
-	return rows
 }
 
 // AppendRunsCSV writes runs for scripts: a line for each device of a run. What is
@@ -175,4 +147,14 @@ func appendStatsCSV(dst []byte, d *runs.Device) []byte {
 		return fmt.Appendf(dst, "%d,%d,", p.ToDevice, p.FromDevice)
 	}
 	return append(dst, ",,"...)
+}
+
+// AppendRun tells all about one run.
+func AppendRun(dst []byte, r *runs.Run, now time.Time, o Options) []byte {
+	p := newPrinter(dst, o)
+	if len(dst) > 0 { // there is a run above
+		p.Newline()
+	}
+	p.Lines(sheet.Lines(facts.Run(r, now, o.zone()), p.LayoutWidth())...)
+	return p.Buf
 }
