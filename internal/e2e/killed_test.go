@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/e2e/killed"
 	"github.com/ttmon/ttmon/internal/e2e/programs"
 	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/sim"
@@ -14,12 +13,12 @@ import (
 
 // ttmond is killed under load, again and again: it always starts, no event
 // that was answered is lost, and of the history the last seconds at most. How
-// many exactly, make bench measures.
+// many exactly, the log says.
 func TestKilledAgainAndAgain(t *testing.T) {
 	hermetic.Long(t)
 	t.Parallel()
 	programs.Depend(t)
-	r, err := killed.Loop(t.Context(), killed.Options{Bin: bin, Boards: "4xp150a", Processes: 8, Interval: 250 * time.Millisecond, Rounds: 6})
+	r, err := killLoop(t.Context(), killOptions{Bin: bin, Boards: "4xp150a", Processes: 8, Interval: 250 * time.Millisecond, Rounds: 6})
 	if no, ok := errors.AsType[*sim.NoPrivilegeError](err); ok {
 		t.Skipf("a simulated host needs %s, which is missing here", no.Missing)
 	}

@@ -1,4 +1,4 @@
-package killed
+package e2e
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 // get asks the API and reads the answer into to. One that does not come in a
 // minute is an error: who asks asks again.
-func (l *loop) get(ctx context.Context, path string, to any) error {
+func (l *killer) get(ctx context.Context, path string, to any) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	c := http.Client{Transport: &http.Transport{
@@ -45,20 +45,20 @@ func (l *loop) get(ctx context.Context, path string, to any) error {
 }
 
 // snapshot is the time of the newest snapshot.
-func (l *loop) snapshot(ctx context.Context) (time.Time, error) {
+func (l *killer) snapshot(ctx context.Context) (time.Time, error) {
 	var s struct{ Time time.Time }
 	err := l.get(ctx, "/v1/snapshot", &s)
 	return s.Time.Truncate(time.Millisecond), err
 }
 
-func (l *loop) happened(ctx context.Context) ([]model.Event, error) {
+func (l *killer) happened(ctx context.Context) ([]model.Event, error) {
 	var answer struct{ Events []model.Event }
 	err := l.get(ctx, "/v1/events", &answer)
 	return answer.Events, err
 }
 
 // samples are the times of all samples of the last ten minutes of one series.
-func (l *loop) samples(ctx context.Context) (times []time.Time, err error) {
+func (l *killer) samples(ctx context.Context) (times []time.Time, err error) {
 	var answer struct {
 		Data struct{ Result []struct{ Values [][2]any } }
 	}
@@ -114,7 +114,7 @@ func visit(h *sim.Host, device int, stay time.Duration) error {
 			return err
 		}
 	}
-	time.Sleep(stay)
+	time.Sleep(stay) // how long it uses the device
 	for _, name := range names {
 		if _, err := h.Ctl("kill", name); err != nil {
 			return err

@@ -1,7 +1,4 @@
-// Package killed kills ttmond again and again while it has work, and looks for
-// what it had answered before: how much of the history is lost, and whether any
-// event is. A test and make bench use it.
-package killed
+package e2e
 
 import (
 	"bytes"
@@ -19,8 +16,8 @@ import (
 	"github.com/ttmon/ttmon/internal/sim"
 )
 
-// Options of a Loop.
-type Options struct {
+// killOptions say what is killed how often.
+type killOptions struct {
 	Bin       string // directory of ttmond and ttmon-sim
 	Boards    string
 	Processes int           // that account for memory, spread over the boards
@@ -28,8 +25,8 @@ type Options struct {
 	Rounds    int
 }
 
-// Result is what was found.
-type Result struct {
+// killResult is what was found.
+type killResult struct {
 	// Lost is, for each round, how much older the last sample of the history
 	// is than the last snapshot that a client was shown; Unseen, than the
 	// moment of the kill.
@@ -39,37 +36,37 @@ type Result struct {
 	Missing      []string        // of them, afterwards
 }
 
-// loop is a Loop that runs.
-type loop struct {
-	opt    Options
+// killer is a killLoop that runs.
+type killer struct {
+	opt    killOptions
 	dir    string
 	host   *sim.Host
 	load   *churn
 	logs   [2]bytes.Buffer   // of ttmond and ttmon-server
 	events map[uint64]string // that were answered
-	result Result
+	result killResult
 }
 
-// Loop starts ttmond on a simulated host, kills it at a random moment, and so
+// killLoop starts ttmond on a simulated host, kills it at a random moment, and so
 // on. Meanwhile processes come and go, each of which is two events.
-func Loop(ctx context.Context, o Options) (Result, error) {
+func killLoop(ctx context.Context, o killOptions) (killResult, error) {
 	dir, err := os.MkdirTemp("", "ttmon-killed-")
 	if err != nil {
-		return Result{}, err
+		return killResult{}, err
 	}
 	defer os.RemoveAll(dir)
 	config := fmt.Sprintf("[collect]\ninterval = '%v'\ntimeout = '20s'\n", o.Interval)
 	if err := os.WriteFile(filepath.Join(dir, "ttmond.toml"), []byte(config), 0o600); err != nil {
-		return Result{}, err
+		return killResult{}, err
 	}
 	so := sim.Options{Boards: o.Boards, Exe: filepath.Join(o.Bin, "ttmon-sim")}
-	l := &loop{opt: o, dir: dir, events: map[uint64]string{}}
+	l := &killer{opt: o, dir: dir, events: map[uint64]string{}}
 	if l.host, err = sim.Start(so); err != nil {
-		return Result{}, err
+		return killResult{}, err
 	}
 	defer l.host.Close()
 	if l.load, err = startChurn(l.host, o.Processes, 2*o.Interval); err != nil {
-		return Result{}, err
+		return killResult{}, err
 	}
 	for range o.Rounds {
 		if err == nil {
@@ -95,7 +92,7 @@ type daemons struct {
 }
 
 // start starts both and waits until the server answers, also from its history.
-func (l *loop) start(ctx context.Context) (*daemons, error) {
+func (l *killer) start(ctx context.Context) (*daemons, error) {
 	d := &daemons{ended: make(chan struct{}), first: make(chan struct{})}
 	config, daemon := filepath.Join(l.dir, "ttmond.toml"), filepath.Join(l.dir, "ttmond")
 	for i, line := range [][]string{
@@ -146,11 +143,11 @@ func (d *daemons) wait() {
 }
 
 // socket is the server's.
-func (l *loop) socket() string { return filepath.Join(l.dir, "api") }
+func (l *killer) socket() string { return filepath.Join(l.dir, "api") }
 
 // until waits for something, for minutes if need be: the host is simulated on
 // the machine that is overloaded. One that has ended is not waited for.
-func (l *loop) until(ctx context.Context, d *daemons, holds func() bool) error {
+func (l *killer) until(ctx context.Context, d *daemons, holds func() bool) error {
 	for limit := time.Now().Add(3 * time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
 		select {
 		case <-d.first:
@@ -165,7 +162,7 @@ func (l *loop) until(ctx context.Context, d *daemons, holds func() bool) error {
 }
 
 // round is one life of both, and the look at what the next one knows of it.
-func (l *loop) round(ctx context.Context) error {
+func (l *killer) round(ctx context.Context) error {
 	d, err := l.start(ctx)
 	if err != nil {
 		return err
@@ -210,7 +207,7 @@ func (d *daemons) kill() (err error) {
 }
 
 // look asks for the newest snapshot, and for what happened.
-func (l *loop) look(ctx context.Context) (time.Time, error) {
+func (l *killer) look(ctx context.Context) (time.Time, error) {
 	at, err := l.snapshot(ctx)
 	if err != nil {
 		return at, err
@@ -223,7 +220,7 @@ func (l *loop) look(ctx context.Context) (time.Time, error) {
 }
 
 // check looks for all events that were ever answered.
-func (l *loop) check(ctx context.Context) error {
+func (l *killer) check(ctx context.Context) error {
 	d, err := l.start(ctx)
 	if err != nil {
 		return err
