@@ -232,7 +232,6 @@ func TestMistakes(t *testing.T) {
 		{[]string{"--boards", "n150", "ls"}, "put --"},
 		{[]string{"--bords", "n150"}, "--bords"},
 		{[]string{"--boards", "n150", "--driver", "9", "--", "true"}, "driver version"},
-		{[]string{"--boards", "n150", "--script", "/nonexistent", "--", "true"}, "/nonexistent"},
 		{[]string{"--boards", "n150", "--root", "/etc"}, "/etc"},
 		{[]string{"--boards", "n150", "--root", "/nonexistent/x", "--procs", "name=w"}, "plain tree"},
 		{[]string{"exec", "--", "true"}, "--control"},

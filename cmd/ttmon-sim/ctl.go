@@ -19,8 +19,7 @@ func ctlCommand() *cobra.Command {
 		Long: `Controls a running simulated host. Inside it, the control socket is
 known from ` + sim.ControlEnv + `; from outside, give --control.
 
-DEVICE is an index, a PCI address or all. TIME is 500ms, 2s, 1m. The same
-commands, with "at TIME" before them, make a --script.`,
+DEVICE is an index, a PCI address or all. TIME is 500ms, 2s, 1m.`,
 		Example: `  ttmon-sim ctl reset 0 block=2s window=3s
   ttmon-sim ctl block 1 tt_heartbeat
   ttmon-sim ctl set 0 temp1_input 65531500

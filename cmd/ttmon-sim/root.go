@@ -86,8 +86,8 @@ Real Tenstorrent boards of the host are hidden. /sys/ttmon-sim says that the
 host is simulated.
 
 This needs root, or user namespaces and access to /dev/fuse. Without them, use
---root DIR: a plain file tree below DIR, for ttmon --root DIR, without workloads,
-scripts and ctl.
+--root DIR: a plain file tree below DIR, for ttmon --root DIR, without workloads and
+ctl.
 
 The simulated host has an empty /dev/shm of its own, unless --share-shm.
 A ttnn program in it runs on the boards in tt-metal's mock mode, by the
@@ -98,22 +98,16 @@ to it; what it leaves running is killed with the host.`
 const rootExample = `  ttmon-sim --boards n150,2xn300,p150a -- ttmon smi
   ttmon-sim --boards galaxy-blackhole --procs name=llama,load=0.8 -- ttmon top
   ttmon-sim --boards p150a --driver 2.4.0 --firmware 18.3,fanless -- bash
-  ttmon-sim --boards 2xp150b --script faults.txt -- ttmon smi -l 1
+  ttmon-sim --boards 2xp150b -- sh -c '(sleep 5; ttmon-sim ctl hang 1) & ttmon smi -l 1'
   ttmon-sim --boards 4xn300 --cables -- python3 model.py     # a T3000, with the real ttnn
   ttmon-sim --boards n300 --keep        # then, in another shell: ttmon-sim exec …
-  ttmon-sim --boards n300,p300c --root /tmp/tree && ttmon --root /tmp/tree smi
-
-A script has one command of "ttmon-sim ctl" per line, with its time:
-  at 2s    reset 0 block=1s window=2s
-  at 5s    hang 1
-  at 500ms run name=llama,devices=0+1,fds=2`
+  ttmon-sim --boards n300,p300c --root /tmp/tree && ttmon --root /tmp/tree smi`
 
 // flags of the root command.
 type flags struct {
 	sim.Options
-	script string
-	root   string
-	keep   bool
+	root string
+	keep bool
 }
 
 func rootCommand() *cobra.Command {
@@ -139,7 +133,6 @@ func rootCommand() *cobra.Command {
 	p.Float64Var(&f.Load, "load", 0, "the `LOAD` of all chips from the start, 0 to 1")
 	p.Uint64Var(&f.Seed, "seed", 0, "random seed, a `NUMBER`: the same seed gives the same serial numbers and values")
 	p.BoolVar(&f.Frozen, "frozen", false, "freeze all values except heartbeats")
-	p.StringVar(&f.script, "script", "", "run the timed commands in `FILE`")
 	p.StringVar(&f.root, "root", "", "write a plain file tree to `DIR` instead; needs no privileges")
 	p.BoolVar(&f.keep, "keep", false, "without COMMAND: keep running until SIGINT or SIGTERM; join with ttmon-sim exec")
 	p.StringVar(&f.Control, "control", "", "the path of the control `SOCKET` (default: in a directory of its own)")
@@ -169,13 +162,6 @@ func (f *flags) run(cmd *cobra.Command, args []string) error {
 		return usageError{errors.New(`no boards to simulate: give --boards, for instance --boards n150,p150a, or --boards "" for a host without any`)}
 	case len(args) == 0 && !f.keep && f.root == "":
 		return usageError{errors.New("no command to run on the simulated host: add -- COMMAND, or --keep")}
-	}
-	if f.script != "" {
-		text, err := os.ReadFile(f.script)
-		if err != nil {
-			return usageError{fmt.Errorf("reading the script: %w", err)}
-		}
-		f.Script = string(text)
 	}
 	if f.root != "" {
 		return f.plain(cmd, args)

@@ -235,7 +235,6 @@ func TestMistakesInOptions(t *testing.T) {
 		{sim.Options{Boards: "n150", Firmware: "old"}, "neither a bundle version"},
 		{sim.Options{Boards: "n150", Load: 2}, "between 0 and 1"},
 		{sim.Options{Boards: "n150", Procs: []string{"nam=x"}}, `no setting "nam"`},
-		{sim.Options{Boards: "n150", Script: "at 1s explode 0"}, "script line 1"},
 	} {
 		t.Run(tt.o.Boards+": "+tt.want, func(t *testing.T) {
 			h, err := sim.Start(tt.o)
@@ -289,18 +288,6 @@ func TestDriverNone(t *testing.T) {
 	}
 	if !strings.Contains(mustRead(t, h, "/proc/devices"), " tenstorrent\n") {
 		t.Error("/proc/devices does not know the driver")
-	}
-}
-
-func TestScript(t *testing.T) {
-	t.Parallel()
-	h := start(t, sim.Options{Boards: "n150", Script: "# a comment\nat 1ms set 0 tt_aiclk 'one two'\nat 20ms hang 0\ndead 0\n"})
-	until(t, "the script's last line", func() bool { return strings.Contains(ctl(t, h, "list"), "dead") })
-	if got := ctl(t, h, "alive", "0") + mustRead(t, h, class("0", "tt_aiclk")); got != "one two\n" {
-		t.Errorf("after the script: %q", got)
-	}
-	if got := ctl(t, h, "list"); !strings.Contains(got, "hung") {
-		t.Errorf("not hung after the script:\n%s", got)
 	}
 }
 

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -34,8 +33,7 @@ type Options struct {
 
 	Dead string `json:"dead,omitempty"` // chips that are off the bus when the driver binds them: indexes or PCI addresses, by commas
 
-	Procs  []string `json:"procs,omitempty"`  // workloads to start, see workload.Usage
-	Script string   `json:"script,omitempty"` // what happens when, see control.ParseScript
+	Procs []string `json:"procs,omitempty"` // workloads to start, see workload.Usage
 
 	// Control is where to listen; empty: in the host's own directory.
 	Control string `json:"control,omitempty"`
@@ -90,21 +88,19 @@ func (o Options) newHost(real driver.Surroundings) (*control.Host, error) {
 	return &control.Host{Driver: d, Workloads: &workload.Manager{Devices: d}, Cluster: cabled}, nil
 }
 
-// begin starts the workloads, lets the chips look as if they had run for long,
-// and returns what plays the script.
-func (o Options) begin(h *control.Host) (play func(context.Context), err error) {
+// begin starts the workloads, and lets the chips look as if they had run for long.
+func (o Options) begin(h *control.Host) error {
 	specs, err := o.workloads()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, spec := range specs {
 		if _, err := h.Workloads.Start(spec); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	h.Driver.Settle()
-	steps, err := control.ParseScript(strings.NewReader(o.Script))
-	return func(ctx context.Context) { h.Play(ctx, steps) }, err
+	return nil
 }
 
 // bindDead takes the chips of Dead off the bus before the driver binds them.
@@ -147,10 +143,7 @@ func (o Options) check() error {
 	if _, err := o.workloads(); err != nil {
 		return err
 	}
-	if _, err := o.clusterOptions(); err != nil {
-		return err
-	}
-	_, err := control.ParseScript(strings.NewReader(o.Script))
+	_, err := o.clusterOptions()
 	return err
 }
 

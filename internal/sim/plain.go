@@ -41,8 +41,8 @@ func NewTree(o Options, dir string) (*Tree, error) {
 	if err := o.check(); err != nil {
 		return nil, &OptionError{err}
 	}
-	if len(o.Procs) > 0 || o.Script != "" {
-		return nil, &OptionError{errors.New("workloads and scripts need a whole simulated host: a plain tree has none")}
+	if len(o.Procs) > 0 {
+		return nil, &OptionError{errors.New("workloads need a whole simulated host: a plain tree has none")}
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {

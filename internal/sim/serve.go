@@ -2,7 +2,6 @@ package sim
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,9 +28,8 @@ type server struct {
 	mounted *tree.Mounted
 	control *listener
 	fuseDir string
-	edited  []string           // files of /proc that are covered
-	dump    string             // where UMD's descriptor is left; empty: nowhere
-	stop    context.CancelFunc // ends the script
+	edited  []string // files of /proc that are covered
+	dump    string   // where UMD's descriptor is left; empty: nowhere
 
 	mu    sync.Mutex
 	shown []string // of the optional paths
@@ -119,13 +117,9 @@ func (s *server) open() error {
 		return err
 	}
 	s.host.Driver.OnChange = func() { s.sync(); s.describe() }
-	play, err := s.cfg.begin(s.host)
-	if err != nil {
+	if err := s.cfg.begin(s.host); err != nil {
 		return err
 	}
-	var ctx context.Context
-	ctx, s.stop = context.WithCancel(context.Background())
-	go play(ctx)
 	s.control, err = listen(s.cfg.control(), s.host)
 	return err
 }
@@ -221,9 +215,6 @@ func (s *server) sync() {
 func (s *server) shut() {
 	if s.control != nil {
 		s.control.close()
-	}
-	if s.stop != nil {
-		s.stop()
 	}
 	if s.host != nil {
 		s.host.Driver.Close()
