@@ -91,8 +91,7 @@ type handedLibrary struct {
 	OnHost     bool
 	Learned    bool
 	Err        string
-	// Probes are the places in it. A predecessor that did not hand them over has
-	// the library read again, which takes a while for each.
+	// Probes are the places in it: to read them again takes a while for each library.
 	Probes []handedProbe
 }
 
@@ -267,7 +266,6 @@ func (h *handedProcess) restore() (*process, error) {
 		}
 		p.lists[l.At] = &list{List: a.Lists[l.List], allocator: a, used: l.Used, learned: l.Learned, id: l.ID}
 	}
-	p.number()
 	return p, nil
 }
 
@@ -288,15 +286,10 @@ func (l *library) export(id fileID) handedLibrary {
 	return h
 }
 
-// restore makes the library of which a file was handed over. It is read only if its
-// probes were not: everybody waits for a successor, and a user can have many
-// libraries, on a disk that is slow.
-func (h *handedLibrary) restore(s *Source, f *os.File) *library {
-	if len(h.Probes) == 0 && h.Err == "" {
-		l, _ := s.readLibrary(f, h.Path, h.UID)
-		l.armed, l.onHost, l.learned = h.Armed, h.OnHost, h.Learned
-		return l
-	}
+// restore makes the library of which a file was handed over. It is not read again:
+// everybody waits for a successor, and a user can have many libraries, on a disk that is
+// slow.
+func (h *handedLibrary) restore(f *os.File) *library {
 	l := emptyLibrary(f, h.Path, h.UID)
 	l.armed, l.onHost, l.learned = h.Armed, h.OnHost, h.Learned
 	for _, p := range h.Probes {
@@ -459,7 +452,7 @@ func (s *Source) importLibrary(i int, l *handedLibrary, fds descriptors) error {
 	if err != nil {
 		return err
 	}
-	lib := l.restore(s, os.NewFile(uintptr(fd), l.Path))
+	lib := l.restore(os.NewFile(uintptr(fd), l.Path))
 	s.slots.Force(l.UID, 1)
 	lib.number = l.Number
 	s.numbers[l.Number] = true

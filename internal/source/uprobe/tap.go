@@ -90,22 +90,6 @@ func (b *accounts) noteAllocator(p *process, a *allocator, at int64) {
 	}
 }
 
-// number gives numbers to what a predecessor had none for.
-func (p *process) number() {
-	for _, a := range p.allocators {
-		if a.number == 0 {
-			p.numbers.allocator++
-			a.number = p.numbers.allocator
-		}
-	}
-	for _, l := range p.lists {
-		if l.id == 0 {
-			p.numbers.list++
-			l.id = uint32(p.numbers.list)
-		}
-	}
-}
-
 // ordered are its lists, by age.
 func (p *process) ordered() []*list {
 	out := make([]*list, 0, len(p.lists))
