@@ -20,12 +20,12 @@ import (
 // older releases of ttmon pass over.
 type index struct {
 	numbers []uint64 // in order
-	names   []uint64 // hashes, in order
+	names   []uint32 // hashes, in order
 }
 
 const (
 	skippable = 0x184D2A50 // the first of the magic numbers of such frames
-	indexMark = "ttmon runs 1\n"
+	indexMark = "ttmon runs 2\n"
 	maxIndex  = 1 << 20
 )
 
@@ -33,7 +33,7 @@ var errNoIndex = errors.New("the file has no index of its runs")
 
 // newIndex is that of the runs of a file.
 func newIndex(list []runs.Run) index {
-	numbers, names := map[uint64]bool{}, map[uint64]bool{}
+	numbers, names := map[uint64]bool{}, map[uint32]bool{}
 	for i := range list {
 		r := &list[i]
 		numbers[r.ID] = true
@@ -47,24 +47,16 @@ func newIndex(list []runs.Run) index {
 	return index{slices.Sorted(maps.Keys(numbers)), slices.Sorted(maps.Keys(names))}
 }
 
-// hashName has 24 bits: of some hundreds of names in a file few others look like one.
-func hashName(name string) uint64 {
-	return uint64(crc32.ChecksumIEEE([]byte(name)) >> 8)
-}
+func hashName(name string) uint32 { return crc32.ChecksumIEEE([]byte(name)) }
 
-// frame is the index as it is written.
+// frame is the index as it is written: both lists behind their lengths.
 func (x index) frame() []byte {
-	b := []byte(indexMark)
-	for _, list := range [][]uint64{x.numbers, x.names} {
-		b = binary.AppendUvarint(b, uint64(len(list)))
-		before := uint64(0)
-		for _, n := range list {
-			b = binary.AppendUvarint(b, n-before)
-			before = n
-		}
+	body := []byte(indexMark)
+	for _, part := range []any{uint32(len(x.numbers)), uint32(len(x.names)), x.numbers, x.names} {
+		body, _ = binary.Append(body, binary.LittleEndian, part) // they have fixed sizes
 	}
 	head := binary.LittleEndian.AppendUint32(nil, skippable)
-	return append(binary.LittleEndian.AppendUint32(head, uint32(len(b))), b...)
+	return append(binary.LittleEndian.AppendUint32(head, uint32(len(body))), body...)
 }
 
 // readIndex reads the index of a file.
@@ -92,36 +84,17 @@ func readIndex(path string) (x index, err error) {
 // parseIndex reads what a frame has behind its head.
 func parseIndex(b []byte) (x index, err error) {
 	b, ok := bytes.CutPrefix(b, []byte(indexMark))
-	if !ok {
+	if !ok || len(b) < 8 {
 		return x, errNoIndex
 	}
-	for _, list := range []*[]uint64{&x.numbers, &x.names} {
-		if *list, b, ok = parseNumbers(b); !ok {
-			return index{}, errNoIndex
-		}
+	numbers, names := uint64(binary.LittleEndian.Uint32(b)), uint64(binary.LittleEndian.Uint32(b[4:]))
+	if b = b[8:]; uint64(len(b)) != 8*numbers+4*names {
+		return x, errNoIndex
 	}
-	return x, nil
-}
-
-// parseNumbers reads one list. Each of its numbers takes a byte at least, so that a
-// damaged count takes no more memory than the file has bytes.
-func parseNumbers(b []byte) (list []uint64, rest []byte, ok bool) {
-	count, n := binary.Uvarint(b)
-	if n <= 0 || count > uint64(len(b)-n) {
-		return nil, nil, false
-	}
-	b = b[n:]
-	list = make([]uint64, 0, count)
-	last := uint64(0)
-	for range count {
-		step, n := binary.Uvarint(b)
-		if n <= 0 || last+step < last {
-			return nil, nil, false
-		}
-		last += step
-		list, b = append(list, last), b[n:]
-	}
-	return list, b, true
+	x = index{make([]uint64, numbers), make([]uint32, names)}
+	_, err = binary.Decode(b, binary.LittleEndian, x.numbers)
+	_, err2 := binary.Decode(b[8*numbers:], binary.LittleEndian, x.names)
+	return x, errors.Join(err, err2)
 }
 
 // hasNumber reports whether the file has a run with one of the names as its number.
