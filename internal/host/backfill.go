@@ -51,7 +51,7 @@ func (h *Host) Backfill(first []string) *history.Store {
 		if !ok {
 			continue
 		}
-		list, err := boundRange(ctx, c, q, start, end)
+		list, err := c.BoundRange(ctx, q.Expr, q.Bound, start, end, backfillStep)
 		if err != nil {
 			break // no history here, or no time for more
 		}
@@ -67,23 +67,6 @@ func (h *Host) Backfill(first []string) *history.Store {
 
 // row is what was remembered of one moment.
 type row map[history.Key]remembered
-
-// boundRange asks for a gauge over time, with the bounds of its figures: figures
-// without their doubts are worse than none.
-func boundRange(ctx context.Context, c *client.Client, q metric.Question, start, end time.Time) ([]client.Series, error) {
-	list, err := c.Range(ctx, q.Expr, start, end, backfillStep)
-	if err != nil {
-		return nil, err
-	}
-	if q.Bound != "" {
-		bounds, err := c.Range(ctx, q.Bound, start, end, backfillStep)
-		if err != nil {
-			return nil, err
-		}
-		client.Bind(list, bounds)
-	}
-	return list, nil
-}
 
 // fill puts the points of a series into the rows of their moments.
 func fill(rows []row, start time.Time, key history.Key, per float64, points []client.Point) (found bool) {

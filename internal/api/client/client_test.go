@@ -170,7 +170,7 @@ func TestBind(t *testing.T) {
 		{Labels: map[string]string{"__name__": "used", "pci": "a"}, Points: []Point{{Time: at(1)}, {Time: at(2)}, {Time: at(3)}}},
 		{Labels: map[string]string{"__name__": "used", "pci": "b"}, Points: []Point{{Time: at(1)}}},
 	}
-	Bind(list, []Series{{Labels: map[string]string{"__name__": "bound", "pci": "a"}, Points: []Point{{Time: at(1), Value: 0}, {Time: at(2), Value: 1}}}})
+	bind(list, []Series{{Labels: map[string]string{"__name__": "bound", "pci": "a"}, Points: []Point{{Time: at(1), Value: 0}, {Time: at(2), Value: 1}}}})
 	var got []model.Bound
 	for _, s := range list {
 		for _, p := range s.Points {

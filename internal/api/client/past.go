@@ -92,12 +92,12 @@ type Series struct {
 type Point struct {
 	Time  time.Time
 	Value float64
-	Bound model.Bound // how it is to be read; see Bind
+	Bound model.Bound // how it is to be read; see BoundRange
 }
 
-// Bind gives points the bounds that their companion series have at the same
+// bind gives points the bounds that their companion series have at the same
 // times. A figure without a companion is not known to be exact.
-func Bind(list, companions []Series) {
+func bind(list, companions []Series) {
 	type at struct {
 		series string
 		ms     int64
@@ -172,6 +172,19 @@ func (c *Client) Range(ctx context.Context, expr string, start, end time.Time, s
 		return nil, err
 	}
 	return parseSeries(body)
+}
+
+// BoundRange is Range with the bounds of the figures, which are another question's:
+// figures without their doubts are worse than none. Without a question for them they
+// are never doubtful.
+func (c *Client) BoundRange(ctx context.Context, expr, bound string, start, end time.Time, step time.Duration) ([]Series, error) {
+	list, err := c.Range(ctx, expr, start, end, step)
+	if err != nil || bound == "" {
+		return list, err
+	}
+	bounds, err := c.Range(ctx, bound, start, end, step)
+	bind(list, bounds)
+	return list, err
 }
 
 // Changed asks which series of the host changed in a stretch of time.

@@ -57,8 +57,8 @@ type Point struct {
 }
 
 // query asks for a series at every step of a time.
-func (p *Range) query(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]client.Series, error) {
-	list, err := p.Client.Range(ctx, expr, start, end, step)
+func (p *Range) query(ctx context.Context, q Question, start, end time.Time, step time.Duration) ([]client.Series, error) {
+	list, err := p.Client.BoundRange(ctx, q.Expr, q.Bound, start, end, step)
 	if errors.Is(err, client.ErrNotFound) {
 		return nil, exit.With(exit.Unsupported, "no history is kept here: start ttmon-server, and leave history.enabled in its configuration true")
 	}
@@ -70,7 +70,7 @@ func (p *Range) query(ctx context.Context, expr string, start, end time.Time, st
 
 // atEnd asks for the last value of each series; one that has ended has none.
 func (p *Range) atEnd(ctx context.Context, expr string, lines map[string]*text.Line, take func(*text.Line, float64)) error {
-	list, err := p.query(ctx, expr, p.End, p.End, time.Second)
+	list, err := p.query(ctx, Question{Expr: expr}, p.End, p.End, time.Second)
 	for _, s := range list {
 		if l := lines[lineName(s.Labels, p.Snapshot)]; l != nil && len(s.Points) > 0 {
 			take(l, s.Points[0].Value)
@@ -85,12 +85,7 @@ func (p *Range) points(ctx context.Context, q Question) (out []Series, err error
 	if step == 0 {
 		step = max(p.End.Sub(p.Start)/1000, time.Second).Truncate(time.Second)
 	}
-	list, err := p.query(ctx, q.Expr, p.Start, p.End, step)
-	if err == nil && q.Bound != "" {
-		var companions []client.Series
-		companions, err = p.query(ctx, q.Bound, p.Start, p.End, step)
-		client.Bind(list, companions)
-	}
+	list, err := p.query(ctx, q, p.Start, p.End, step)
 	for _, s := range list {
 		delete(s.Labels, "__name__")
 		x := Series{Metric: q.Title, Unit: q.Unit, Labels: s.Labels, Points: []Point{}}
@@ -172,7 +167,7 @@ func (p *Range) lines(ctx context.Context, q Question, first time.Time, step tim
 		{"max_over_time", func(l *text.Line) []float64 { return l.Max }},
 		{"avg_over_time", func(l *text.Line) []float64 { return l.Avg }},
 	} {
-		list, err := p.query(ctx, ofParts(part.function, q, step, n), first, p.End, step)
+		list, err := p.query(ctx, Question{Expr: ofParts(part.function, q, step, n)}, first, p.End, step)
 		if err != nil {
 			return nil, err
 		}
