@@ -43,6 +43,24 @@ type Gap struct {
 	After  string // operation before it; empty: not known
 }
 
+// Unseen is why the process may have had the chip do more than it has reported; empty:
+// it has not.
+func (w *Work) Unseen() model.WorkCause {
+	switch {
+	case w.Lost > 0:
+		return model.WorkRecordsLost
+	case !w.Lossless && w.Programs > 0:
+		return model.WorkLossy
+	case w.Queues > 1 || w.Queues == 0 && w.Programs > 0:
+		return model.WorkQueues
+	case w.SubDevices > 1:
+		return model.WorkSubDevices
+	case w.Unprofiled > 0:
+		return model.WorkUnprofiled
+	}
+	return ""
+}
+
 // Moment is how long a program had run on a chip by a time.
 type Moment struct {
 	Time          time.Time

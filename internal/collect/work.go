@@ -260,7 +260,7 @@ func gaps(c *claim.Work) (list []model.Gap, cause model.GapCause) {
 	case len(list) == 0:
 		return nil, ""
 	}
-	return list, model.GapCause(unseenWork(c))
+	return list, model.GapCause(c.Unseen())
 }
 
 func (j *workJoin) total(key totalKey) *workTotal {
@@ -276,7 +276,7 @@ func (j *workJoin) total(key totalKey) *workTotal {
 // a process did before ttmon saw it counts where it began after the last look.
 func (j *workJoin) addTotal(key totalKey, c *claim.Work, before *workSample) {
 	t := j.total(key)
-	if cause := unseenWork(c); cause != "" {
+	if cause := c.Unseen(); cause != "" {
 		t.doubt(model.AtLeast, cause)
 	}
 	var busy, programs uint64

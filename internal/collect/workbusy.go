@@ -72,28 +72,10 @@ func busy(c *claim.Work, before *workSample, settled bool) model.Work {
 
 // totalBound is that of what a process has reported of a chip so far.
 func totalBound(c *claim.Work) model.Bound {
-	if unseenWork(c) != "" {
+	if c.Unseen() != "" {
 		return model.AtLeast
 	}
 	return model.Exact
-}
-
-// unseenWork is why a process may have had a chip do more than it has reported; empty:
-// it has not.
-func unseenWork(c *claim.Work) model.WorkCause {
-	switch {
-	case c.Lost > 0:
-		return model.WorkRecordsLost
-	case !c.Lossless && c.Programs > 0:
-		return model.WorkLossy
-	case c.Queues > 1 || c.Queues == 0 && c.Programs > 0:
-		return model.WorkQueues
-	case c.SubDevices > 1:
-		return model.WorkSubDevices
-	case c.Unprofiled > 0:
-		return model.WorkUnprofiled
-	}
-	return ""
 }
 
 // longestBefore is the longest window that a process's own mark is used for.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
@@ -36,7 +37,7 @@ func (b *Builder) addWork(a *account, e *entry, ended time.Time) {
 		for i := range e.work.Chips {
 			c := &e.work.Chips[i]
 			if id, ok := e.ledger.ChipNumbered(c.Logical); ok && (c.Programs > 0 || c.State != ledgerfile.WorkOff) {
-				add(id, chipWork(c, e.work))
+				add(id, chipWork(e.work, i))
 			}
 		}
 	}
@@ -62,13 +63,19 @@ func silentCause(release string) model.WorkCause {
 
 // chipWork is what a process had one chip do, and why its gaps are in doubt: a program
 // that is not reported may have run in one.
-func chipWork(c *ledgerfile.ChipWork, of *ledgerfile.Work) runs.Work {
-	if c.Loss == ledgerfile.WorkUnreadable {
+func chipWork(of *ledgerfile.Work, i int) runs.Work {
+	c := claim.WorkOf(of, i)
+	if c.Unreadable {
 		return runs.Work{Cause: model.WorkLayout}
 	}
-	bound, cause := workBound(c, of)
-	if bound == model.AtLeast && c.Programs == 0 { // it says nothing
+	unseen := c.Unseen()
+	cause := cmp.Or(unseen, unreported(of))
+	if cause != "" && c.Programs == 0 { // it says nothing
 		return runs.Work{Cause: cause}
+	}
+	bound := model.Exact
+	if cause != "" {
+		bound = model.AtLeast
 	}
 	late := c.Gap.Seconds()
 	w := runs.Work{
@@ -79,38 +86,29 @@ func chipWork(c *ledgerfile.ChipWork, of *ledgerfile.Work) runs.Work {
 		w.Operations = append(w.Operations, runs.Operation{Name: o.Name, Calls: o.Calls, Seconds: o.Time.Seconds(), Longest: o.Longest.Seconds()})
 	}
 	slices.SortStableFunc(w.Operations, func(a, b runs.Operation) int { return cmp.Compare(b.Seconds, a.Seconds) })
-	for _, g := range c.LongestGaps {
+	for _, g := range c.Gaps {
 		w.Gaps = append(w.Gaps, runs.Gap{Seconds: g.Length.Seconds(), End: g.End, After: g.After})
 	}
 	switch {
 	case !c.GapsKept:
 		w.GapsCause = model.GapsNotKept
-	case len(w.Gaps) == 0:
-	case cause == model.WorkLossy, cause == model.WorkQueues, cause == model.WorkSubDevices, cause == model.WorkUnprofiled:
-		w.GapsCause = model.GapCause(cause)
+	case len(w.Gaps) > 0:
+		w.GapsCause = model.GapCause(unseen)
 	}
 	return w
 }
 
-// workBound says how far the busy time of a process can be trusted.
-func workBound(c *ledgerfile.ChipWork, of *ledgerfile.Work) (model.Bound, model.WorkCause) {
-	host, heard := &of.Host, uint64(0) // of all chips: which of them a program is for is not known
+// unreported is why programs of a process may not have been reported yet: of all chips,
+// since which of them a program is for is not known.
+func unreported(of *ledgerfile.Work) model.WorkCause {
+	host, heard := &of.Host, uint64(0)
 	for i := range of.Chips {
 		heard += of.Chips[i].Programs + of.Chips[i].Unprofiled
 	}
-	switch {
-	case c.Loss == ledgerfile.WorkLossy && c.Programs > 0:
-		return model.AtLeast, model.WorkLossy
-	case host.Queues > 1 || host.Queues == 0 && c.Programs > 0: // how many there are was not seen
-		return model.AtLeast, model.WorkQueues
-	case host.SubDevices > 1:
-		return model.AtLeast, model.WorkSubDevices
-	case c.Unprofiled > 0:
-		return model.AtLeast, model.WorkUnprofiled
-	case len(host.Waiting) > 0 || host.LastFinish.Before(host.LastEnqueue) || heard < host.Enqueued+host.Replayed:
-		return model.AtLeast, model.WorkUnreported
+	if len(host.Waiting) > 0 || host.LastFinish.Before(host.LastEnqueue) || heard < host.Enqueued+host.Replayed {
+		return model.WorkUnreported
 	}
-	return model.Exact, ""
+	return ""
 }
 
 // property is a figure of a run in a JUnit file.

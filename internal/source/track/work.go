@@ -37,33 +37,12 @@ func (p *Process) claimWork(set *claim.Set) {
 	set.Listens = append(set.Listens, claim.Listens{Process: id})
 	set.Hosts = append(set.Hosts, claim.Host{Process: id, HostWork: hostWork(&p.Work.Host)})
 	for i := range p.Work.Chips {
-		c := &p.Work.Chips[i]
-		if chip, ok := p.Ledger.ChipNumbered(c.Logical); ok {
-			w := chipWork(id, chip, at, c)
-			w.Queues, w.SubDevices = p.Work.Host.Queues, p.Work.Host.SubDevices
+		if chip, ok := p.Ledger.ChipNumbered(p.Work.Chips[i].Logical); ok {
+			w := claim.WorkOf(p.Work, i)
+			w.Process, w.Chip, w.At = id, chip, at
 			set.Work = append(set.Work, w)
 		}
 	}
-}
-
-func chipWork(id model.ProcessID, chip uint64, at time.Time, c *ledgerfile.ChipWork) claim.Work {
-	w := claim.Work{
-		Process: id, Chip: chip, At: at, Reports: c.State != ledgerfile.WorkOff,
-		Lossless: c.Loss == ledgerfile.WorkLossless, Unreadable: c.Loss == ledgerfile.WorkUnreadable,
-		Busy: c.Busy, Gap: c.Gap, Programs: c.Programs, Unprofiled: c.Unprofiled,
-		Longest: c.Longest, LongestGap: c.LongestGap, LongestName: c.LongestName, LastName: c.LastName, Stalled: c.Stalled,
-		Since: c.Since, LastRecord: c.LastRecord,
-		LastEnd: c.LastEnd,
-		Before:  claim.Moment{Time: c.Mark[1].Time, Busy: c.Mark[1].Busy, LastEnd: c.Mark[1].LastEnd},
-		Ops:     make([]claim.Op, len(c.Ops)), Gaps: make([]claim.Gap, len(c.LongestGaps)), GapsKept: c.GapsKept,
-	}
-	for i, g := range c.LongestGaps {
-		w.Gaps[i] = claim.Gap(g)
-	}
-	for i, o := range c.Ops {
-		w.Ops[i] = claim.Op{Name: o.Name, Calls: o.Calls, Time: o.Time, Longest: o.Longest}
-	}
-	return w
 }
 
 func hostWork(h *ledgerfile.HostWork) model.HostWork {
