@@ -170,7 +170,7 @@ func TestReloadIsRefusedWhileInUse(t *testing.T) {
 	d := newDriver(t, "n150", "2.10.0", "", Surroundings{})
 	defer d.Close()
 	node := lookUp(d, "/dev/tenstorrent/0").(*tree.File)
-	opened, e := node.Open(tree.Caller{}, 0)
+	opened, e := node.OnOpen(tree.Caller{}, 0)
 	if e != 0 {
 		t.Fatal(e)
 	}

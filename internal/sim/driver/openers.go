@@ -62,7 +62,7 @@ func (d *Driver) Audit(empty bool) []Access {
 // nodeFile is /dev/tenstorrent/N. It is a regular file: a device node of a
 // user-space file system would go to whatever kernel driver has its number.
 func (d *Device) nodeFile() *tree.File {
-	f := &tree.File{Mode: 0o666, Size: d.windows.size * uint64(d.windows.count), Page: d.window, Open: func(c tree.Caller, flags uint32) (tree.Opened, errno) {
+	f := &tree.File{Mode: 0o666, Size: d.windows.size * uint64(d.windows.count), Page: d.window, OnOpen: func(c tree.Caller, flags uint32) (tree.Opened, errno) {
 		if e := d.openGate(); e != 0 {
 			return tree.Opened{}, e
 		}

@@ -116,7 +116,7 @@ func (d *Device) appear() {
 	f := d.function()
 	dir := f.add(root)
 	if config, ok := dir.Get("config").(*tree.File); ok {
-		config.Open = d.opened("config")
+		config.OnOpen = d.opened("config")
 	}
 	dir.Add("remove", &tree.File{Mode: 0o220, Size: 4096, Store: d.storeRemove})
 	dir.Add("rescan", &tree.File{Mode: 0o200, Size: 4096, Store: d.storeNothing("rescan")})
@@ -129,7 +129,7 @@ func (d *Device) appear() {
 	for _, bar := range f.bars {
 		n := "resource" + strconv.Itoa(bar.number)
 		dir.Add(n, d.resourceFile(n, bar))
-		dir.Add(n+"_wc", &tree.File{Mode: 0o600, Size: bar.size, Open: d.opened(n + "_wc")})
+		dir.Add(n+"_wc", &tree.File{Mode: 0o600, Size: bar.size, OnOpen: d.opened(n + "_wc")})
 	}
 }
 

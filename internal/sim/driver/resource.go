@@ -33,7 +33,7 @@ func (d *Device) fill(p []byte, load func(offset uint64) uint32) {
 // the registers and the memory of the management core. Like the real one it is
 // not fenced.
 func (d *Device) resourceFile(name string, b bar) *tree.File {
-	f := &tree.File{Mode: 0o600, Size: b.size, Open: d.opened(name)}
+	f := &tree.File{Mode: 0o600, Size: b.size, OnOpen: d.opened(name)}
 	if b.number != 4 || d.chip.Spec().Arch != model.Wormhole {
 		return f
 	}

@@ -1,14 +1,15 @@
 package tree
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 )
@@ -19,29 +20,8 @@ import (
 // look-up of each directory on the way.
 const keep = time.Hour
 
-// fileSystem serves a tree to the kernel. Node ids are given out on first
-// look-up and never used again.
-type fileSystem struct {
-	fuse.RawFileSystem // ENOSYS for whatever is not below
-	root               *Dir
-	server             atomic.Pointer[fuse.Server]
-	born               uint64 // seconds; the time of all files
-
-	mu      sync.RWMutex
-	nodes   map[uint64]Node
-	lastID  uint64
-	handles map[uint64]*handle
-	lastFH  uint64
-}
-
-// handle is an open file description, or an open directory.
-type handle struct {
-	file   *File
-	opened Opened
-	mu     sync.Mutex
-	text   []byte          // made by the last read from offset 0
-	list   []fuse.DirEntry // of a directory
-}
+// born is the time of all files.
+var born = uint64(time.Now().Unix())
 
 // Mounted is a tree being served.
 type Mounted struct {
@@ -52,16 +32,7 @@ type Mounted struct {
 // Mount serves root at dir, which must exist. The caller needs CAP_SYS_ADMIN
 // over its mount namespace and access to /dev/fuse.
 func Mount(root *Dir, dir string) (*Mounted, error) {
-	f := &fileSystem{
-		RawFileSystem: fuse.NewDefaultRawFileSystem(),
-		root:          root,
-		born:          uint64(time.Now().Unix()),
-		nodes:         map[uint64]Node{fuse.FUSE_ROOT_ID: root},
-		lastID:        fuse.FUSE_ROOT_ID,
-		handles:       make(map[uint64]*handle),
-	}
-	root.id.Store(fuse.FUSE_ROOT_ID)
-	server, err := fuse.NewServer(f, dir, &fuse.MountOptions{
+	server, err := fuse.NewServer(fs.NewNodeFS(root, &fs.Options{NullPermissions: true}), dir, &fuse.MountOptions{
 		AllowOther:           true,
 		Options:              []string{"default_permissions"},
 		FsName:               "ttmon-sim",
@@ -83,8 +54,7 @@ func Mount(root *Dir, dir string) (*Mounted, error) {
 	if err := server.WaitMount(); err != nil {
 		return nil, fmt.Errorf("waiting for the FUSE mount: %w", err)
 	}
-	f.server.Store(server)
-	root.setWatch(f.forgetEntry)
+	root.known.Store(true)
 	return m, nil
 }
 
@@ -116,94 +86,36 @@ func closeOnExec() {
 	}
 }
 
-// forgetPages makes the kernel ask for pages of a file again. No lock may be held.
-func (f *fileSystem) forgetPages(file *File, offset, length uint64) {
-	id, server := file.id.Load(), f.server.Load()
-	if id == 0 || server == nil {
-		return
-	}
-	if st := server.InodeNotify(id, int64(offset), int64(length)); !st.Ok() && st != fuse.ENOENT {
-		slog.Debug("cannot invalidate pages", "status", st)
-	}
-}
-
-// forgetEntry tells the kernel that a name is gone. No lock may be held.
-func (f *fileSystem) forgetEntry(dir *Dir, name string) {
-	id, server := dir.id.Load(), f.server.Load()
-	if id == 0 || server == nil {
-		return // the kernel has never seen the directory
-	}
-	if st := server.EntryNotify(id, name); !st.Ok() && st != fuse.ENOENT {
-		slog.Error("cannot drop name from kernel cache", "name", name, "status", st)
-	}
-}
-
-func (f *fileSystem) String() string { return "ttmon-sim" }
-
-func (f *fileSystem) node(id uint64) Node {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	return f.nodes[id]
-}
-
-// remember returns the id of a node, giving it one if it has none, and counts
-// n references of the kernel.
-func (f *fileSystem) remember(node Node, n int64) uint64 {
-	b := node.base()
-	b.lookups.Add(n)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	id := b.id.Load()
-	if id == 0 {
-		f.lastID++
-		id = f.lastID
-		b.id.Store(id)
-	}
-	f.nodes[id] = node
-	return id
-}
-
-func (f *fileSystem) Forget(id, n uint64) {
-	node := f.node(id)
-	if node == nil || id == fuse.FUSE_ROOT_ID {
-		return
-	}
-	b := node.base()
-	if b.lookups.Add(-int64(n)) > 0 || !b.gone.Load() {
-		return
-	}
-	f.mu.Lock()
-	delete(f.nodes, id)
-	f.mu.Unlock()
-}
-
-func (f *fileSystem) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
-	dir, ok := f.node(h.NodeId).(*Dir)
-	if !ok || dir.gone.Load() {
-		return fuse.ENOENT
+// Lookup is for package fs, as are those below.
+func (d *Dir) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
+	if d.gone.Load() {
+		return nil, syscall.ENOENT
 	}
 	timeout := keep
-	node := dir.Get(name)
-	if node == nil && dir.Beneath != nil {
-		if l := dir.Beneath.get(name); l != nil {
-			node, timeout = l, 0
+	found := d.Get(name)
+	if found == nil && d.Beneath != nil {
+		if l := d.Beneath.get(name); l != nil {
+			found, timeout = l, 0
 		}
 	}
-	if node == nil {
-		return fuse.ENOENT
+	if found == nil {
+		return nil, syscall.ENOENT
 	}
-	out.NodeId = f.remember(node, 1)
 	out.SetEntryTimeout(timeout)
 	out.SetAttrTimeout(keep)
-	f.attr(node, &out.Attr)
-	return fuse.OK
+	setAttr(found, &out.Attr)
+	b := found.base()
+	b.begun.Lock()
+	defer b.begun.Unlock()
+	child := d.NewInode(ctx, found, fs.StableAttr{Mode: out.Mode & syscall.S_IFMT})
+	b.known.Store(true)
+	return child, 0
 }
 
-func (f *fileSystem) attr(node Node, a *fuse.Attr) {
-	a.Ino = node.base().id.Load()
+func setAttr(of Node, a *fuse.Attr) {
 	a.Nlink = 1
-	a.Atime, a.Mtime, a.Ctime = f.born, f.born, f.born
-	switch n := node.(type) {
+	a.Atime, a.Mtime, a.Ctime = born, born, born
+	switch n := of.(type) {
 	case *Dir:
 		a.Mode = syscall.S_IFDIR | 0o755
 		if n.Mode != 0 {
@@ -219,37 +131,159 @@ func (f *fileSystem) attr(node Node, a *fuse.Attr) {
 	}
 }
 
-func (f *fileSystem) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
-	node := f.node(in.NodeId)
-	if node == nil {
-		return fuse.ENOENT
-	}
+func getattr(of Node, out *fuse.AttrOut) syscall.Errno {
 	out.SetTimeout(keep)
-	f.attr(node, &out.Attr)
-	return fuse.OK
+	setAttr(of, &out.Attr)
+	return 0
 }
 
-// SetAttr lets O_TRUNC and utimes pass without effect, as on a device node.
-func (f *fileSystem) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
-	node := f.node(in.NodeId)
-	if node == nil {
-		return fuse.ENOENT
-	}
-	if _, ok := node.(*File); !ok || in.Valid&(fuse.FATTR_MODE|fuse.FATTR_UID|fuse.FATTR_GID) != 0 {
-		return fuse.EPERM
-	}
-	f.attr(node, &out.Attr)
-	return fuse.OK
+func (d *Dir) Getattr(_ context.Context, _ fs.FileHandle, out *fuse.AttrOut) syscall.Errno {
+	return getattr(d, out)
 }
 
-func (f *fileSystem) Readlink(_ <-chan struct{}, h *fuse.InHeader) ([]byte, fuse.Status) {
-	if l, ok := f.node(h.NodeId).(*Link); ok {
-		return []byte(l.Target), fuse.OK
-	}
-	return nil, fuse.EINVAL
+func (l *Link) Getattr(_ context.Context, _ fs.FileHandle, out *fuse.AttrOut) syscall.Errno {
+	return getattr(l, out)
 }
 
-func (f *fileSystem) StatFs(_ <-chan struct{}, _ *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
+func (f *File) Getattr(_ context.Context, _ fs.FileHandle, out *fuse.AttrOut) syscall.Errno {
+	return getattr(f, out)
+}
+
+// Setattr lets O_TRUNC and utimes pass without effect, as on a device node.
+func (f *File) Setattr(_ context.Context, _ fs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
+	if in.Valid&(fuse.FATTR_MODE|fuse.FATTR_UID|fuse.FATTR_GID) != 0 {
+		return syscall.EPERM
+	}
+	return getattr(f, out)
+}
+
+func (l *Link) Readlink(context.Context) ([]byte, syscall.Errno) { return []byte(l.Target), 0 }
+
+func (d *Dir) Statfs(_ context.Context, out *fuse.StatfsOut) syscall.Errno {
 	out.Bsize, out.NameLen = 4096, 255
-	return fuse.OK
+	return 0
+}
+
+func (d *Dir) Opendir(context.Context) syscall.Errno {
+	if d.gone.Load() {
+		return syscall.ENOENT
+	}
+	return 0
+}
+
+func (d *Dir) Readdir(context.Context) (fs.DirStream, syscall.Errno) {
+	list := []fuse.DirEntry{{Name: ".", Mode: syscall.S_IFDIR}, {Name: "..", Mode: syscall.S_IFDIR}}
+	if d.Beneath != nil {
+		for _, name := range d.Beneath.Names() {
+			if d.Get(name) == nil {
+				list = append(list, fuse.DirEntry{Name: name, Mode: syscall.S_IFLNK})
+			}
+		}
+	}
+	for _, name := range d.Names() {
+		if n := d.Get(name); n != nil {
+			var a fuse.Attr
+			setAttr(n, &a)
+			list = append(list, fuse.DirEntry{Name: name, Mode: a.Mode})
+		}
+	}
+	return fs.NewListDirStream(list), 0
+}
+
+func caller(ctx context.Context) Caller {
+	c, _ := fuse.FromContext(ctx)
+	return Caller{TID: int(c.Pid), UID: c.Uid}
+}
+
+// handle is an open file description.
+type handle struct {
+	file   *File
+	opened Opened
+	mu     sync.Mutex
+	text   []byte // made by the last read from offset 0
+}
+
+func (f *File) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
+	if f.gone.Load() {
+		return nil, 0, syscall.ENOENT
+	}
+	h := &handle{file: f}
+	if f.OnOpen != nil {
+		opened, errno := f.OnOpen(caller(ctx), flags)
+		if errno != 0 {
+			return nil, 0, errno
+		}
+		h.opened = opened
+	}
+	if f.Page != nil { // pages are made when they are first touched after an open
+		return h, 0, 0
+	}
+	return h, fuse.FOPEN_DIRECT_IO, 0
+}
+
+func (h *handle) Release(context.Context) syscall.Errno {
+	if h.opened.Release != nil {
+		h.opened.Release()
+	}
+	return 0
+}
+
+// Flush says that there is nothing to flush, once: the kernel does not ask
+// again.
+func (h *handle) Flush(context.Context) syscall.Errno { return syscall.ENOSYS }
+
+func (h *handle) Read(ctx context.Context, buf []byte, offset int64) (fuse.ReadResult, syscall.Errno) {
+	at := uint64(offset)
+	if h.file.gone.Load() {
+		return nil, syscall.ENODEV
+	}
+	if h.file.Page != nil {
+		buf = buf[:min(uint64(len(buf)), h.file.Size-min(at, h.file.Size))]
+		if errno := h.file.Page(at, buf); errno != 0 {
+			return nil, errno
+		}
+		return fuse.ReadResultData(buf), 0
+	}
+	if h.file.Show == nil {
+		return nil, syscall.EINVAL
+	}
+	h.mu.Lock()
+	text := h.text
+	h.mu.Unlock()
+	if at == 0 || text == nil || h.file.Binary {
+		// Not under the lock: a blocked read must not hold up another one
+		// on the same description.
+		var errno syscall.Errno
+		if text, errno = h.file.Show(caller(ctx)); errno != 0 {
+			return nil, errno
+		}
+		h.mu.Lock()
+		h.text = text
+		h.mu.Unlock()
+	}
+	text = text[min(at, uint64(len(text))):]
+	return fuse.ReadResultData(text[:min(len(text), len(buf))]), 0
+}
+
+func (h *handle) Write(ctx context.Context, data []byte, _ int64) (uint32, syscall.Errno) {
+	switch {
+	case h.file.gone.Load():
+		return 0, syscall.ENODEV
+	case h.file.Store == nil:
+		return 0, syscall.EACCES
+	}
+	if errno := h.file.Store(caller(ctx), data); errno != 0 {
+		return 0, errno
+	}
+	return uint32(len(data)), 0
+}
+
+func (h *handle) Ioctl(ctx context.Context, cmd uint32, arg uint64, _, _ []byte) (int32, syscall.Errno) {
+	switch {
+	case h.opened.Ioctl == nil:
+		return 0, syscall.ENOTTY
+	case h.file.gone.Load():
+		return 0, syscall.ENODEV
+	}
+	return 0, h.opened.Ioctl(caller(ctx), cmd, arg)
 }

@@ -7,11 +7,14 @@
 package tree
 
 import (
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fs"
 )
 
 // Caller is who makes a request, as the serving process sees it.
@@ -21,20 +24,24 @@ type Caller struct {
 }
 
 // Node is one entry of the tree: a *Dir, *Link or *File.
-type Node interface{ base() *inode }
-
-// inode is what FUSE needs to know about every node.
-type inode struct {
-	id      atomic.Uint64 // FUSE node id; 0 until the kernel first asks
-	lookups atomic.Int64  // references the kernel holds
-	gone    atomic.Bool   // removed from the tree: reads give ENODEV
+type Node interface {
+	fs.InodeEmbedder
+	base() *node
 }
 
-func (i *inode) base() *inode { return i }
+// node is what all of them have.
+type node struct {
+	fs.Inode
+	gone  atomic.Bool // removed from the tree: reads give ENODEV
+	begun sync.Mutex  // held while the kernel gets to know it
+	known atomic.Bool // the kernel knows it
+}
+
+func (n *node) base() *node { return n }
 
 // Dir is a directory. The zero Dir is empty, with mode 0755.
 type Dir struct {
-	inode
+	node
 	Mode uint32 // permission bits; 0 means 0755
 	// Beneath, if set, is a directory of the real host whose links show
 	// through wherever the tree has no entry of that name.
@@ -42,19 +49,18 @@ type Dir struct {
 
 	mu      sync.RWMutex
 	entries map[string]Node
-	watch   func(dir *Dir, name string) // told after an entry is gone
 }
 
 // Link is a symbolic link.
 type Link struct {
-	inode
+	node
 	Target string
 }
 
 // File is a file whose text is made again on each read from offset 0, as
 // sysfs and procfs do.
 type File struct {
-	inode
+	node
 	Mode uint32 // permission bits
 	Size uint64 // as stat shows it; 4096 for sysfs attributes
 	// Binary files are made again on each read, from any offset.
@@ -67,17 +73,15 @@ type File struct {
 	Page func(offset uint64, b []byte) syscall.Errno
 	// Store takes what was written; nil refuses with EACCES.
 	Store func(Caller, []byte) syscall.Errno
-	// Open is called for every open file description; nil allows all.
-	Open func(c Caller, flags uint32) (Opened, syscall.Errno)
-
-	served atomic.Pointer[fileSystem] // since it was first opened
+	// OnOpen is called for every open file description; nil allows all.
+	OnOpen func(c Caller, flags uint32) (Opened, syscall.Errno)
 }
 
 // Forget makes readers of a mapped file ask for these bytes again. No lock that
 // Page takes may be held.
 func (f *File) Forget(offset, length uint64) {
-	if s := f.served.Load(); s != nil {
-		s.forgetPages(f, offset, length)
+	if f.known.Load() {
+		_ = f.NotifyContent(int64(offset), int64(length))
 	}
 }
 
@@ -130,9 +134,6 @@ func (d *Dir) Add(name string, node Node) {
 		d.entries = make(map[string]Node)
 	}
 	d.entries[name] = node
-	if sub, ok := node.(*Dir); ok && d.watch != nil {
-		sub.setWatch(d.watch)
-	}
 }
 
 // Dir returns the sub-directory of that name, making it if need be.
@@ -169,14 +170,15 @@ func (d *Dir) Remove(name string) bool {
 	d.mu.Lock()
 	node, ok := d.entries[name]
 	delete(d.entries, name)
-	watch := d.watch
 	d.mu.Unlock()
 	if !ok {
 		return false
 	}
 	markRemoved(node)
-	if watch != nil {
-		watch(d, name)
+	if d.known.Load() {
+		if errno := d.NotifyEntry(name); errno != 0 && errno != syscall.ENOENT {
+			slog.Error("cannot drop name from kernel cache", "name", name, "err", errno)
+		}
 	}
 	return true
 }
@@ -190,21 +192,5 @@ func markRemoved(node Node) {
 				markRemoved(sub)
 			}
 		}
-	}
-}
-
-// setWatch makes removals anywhere below d known to watch.
-func (d *Dir) setWatch(watch func(*Dir, string)) {
-	d.mu.Lock()
-	d.watch = watch
-	subs := make([]*Dir, 0, len(d.entries))
-	for _, n := range d.entries {
-		if sub, ok := n.(*Dir); ok {
-			subs = append(subs, sub)
-		}
-	}
-	d.mu.Unlock()
-	for _, sub := range subs {
-		sub.setWatch(watch)
 	}
 }

@@ -116,12 +116,12 @@ func TestOpenAndReleaseAreTold(t *testing.T) {
 	root := &Dir{}
 	var opens, releases atomic.Int64
 	var who atomic.Int64
-	root.Add("node", &File{Mode: 0o666, Open: func(c Caller, _ uint32) (Opened, syscall.Errno) {
+	root.Add("node", &File{Mode: 0o666, OnOpen: func(c Caller, _ uint32) (Opened, syscall.Errno) {
 		opens.Add(1)
 		who.Store(int64(c.TID))
 		return Opened{Release: func() { releases.Add(1) }}, 0
 	}})
-	root.Add("no", &File{Mode: 0o666, Open: func(Caller, uint32) (Opened, syscall.Errno) { return Opened{}, syscall.EBUSY }})
+	root.Add("no", &File{Mode: 0o666, OnOpen: func(Caller, uint32) (Opened, syscall.Errno) { return Opened{}, syscall.EBUSY }})
 	dir := mount(t, root)
 	fd, err := unix.Open(filepath.Join(dir, "node"), unix.O_RDWR, 0)
 	if err != nil {
