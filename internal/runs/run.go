@@ -63,7 +63,6 @@ type Run struct {
 	// Neighbours are the other runs that had one of its devices open meanwhile.
 	Neighbours     []Neighbour `json:"neighbours"`
 	MoreNeighbours bool        `json:"more_neighbours,omitempty"` // than are kept
-	Formatted      *Formatted  `json:"said,omitempty"`            // only answers for the page have it
 	Failed         bool        `json:"failed,omitempty"`          // it is known to have ended badly; only answers have it
 	// IdleSince is since when it has held memory without its chips doing anything, as
 	// of its last snapshot.
@@ -367,21 +366,6 @@ type Left struct {
 	Bytes  map[string]uint64 `json:"bytes"`  // by pool
 	Bound  string            `json:"bound"`  // the worst of them
 	Text   string            `json:"text,omitempty"`
-}
-
-// Formatted is a run in words.
-type Formatted struct {
-	Took     string `json:"took"`
-	User     string `json:"user"`
-	Reach    string `json:"reach"` // whom to ask
-	Job      string `json:"job"`
-	Devices  string `json:"devices"`
-	PeakDRAM string `json:"peak_dram"`
-	Energy   string `json:"energy"`
-	Activity string `json:"activity"`
-	Busy     string `json:"busy"` // measured, or the estimate
-	Command  string `json:"command"`
-	Failures string `json:"failures,omitempty"` // requests for memory
 }
 
 // Pool is what the run held of a pool over all its devices.

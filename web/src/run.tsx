@@ -47,7 +47,7 @@ function Whole(p: { run: Run; sheet: Sheet }) {
     <>
       <div class="title">
         <h2>run r{r.id}</h2>
-        <span class="command">{r.said.command}</span>
+        <span class="command">{r.row.cells.at(-1)!.text}</span>
         <button onClick={() => report(`run r${r.id}`)} title="this page as one HTML file">
           Report
         </button>
@@ -165,7 +165,7 @@ function Against(p: { run: Run }) {
   const [problem, setProblem] = useState("");
   const { runs: same } = useRuns(new URLSearchParams({ command: p.run.command ?? "", uid: String(p.run.uid), limit: "20" }).toString(), false);
   const others = (same ?? []).filter((r) => r.id !== p.run.id);
-  const { runs: found } = useRuns("id=" + encodeURIComponent(other || "r" + p.run.id), false);
+  const { runs: found, columns } = useRuns("id=" + encodeURIComponent(other || "r" + p.run.id), false);
   const ended = p.run.end.kind !== "running";
   const usual = others.some((r) => Date.parse(r.start) < Date.parse(p.run.start)); // there is something before it
   useEffect(() => {
@@ -246,7 +246,7 @@ function Against(p: { run: Run }) {
           <Held runs={[p.run, against]} range={{ ...range, end: longest }} />
         </div>
       )}
-      {against && <RunTable runs={[against]} />}
+      {against && <RunTable runs={[against]} columns={columns} />}
     </Panel>
   );
 }

@@ -4,16 +4,18 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { get } from "./api";
 import { moment } from "./figures";
-import { A, Choice, Empty, Panel } from "./parts";
+import { Choice, Empty, Panel } from "./parts";
 import { RunPage } from "./run";
 import { go, setQuery, useRoute } from "./route";
 import { useBeat } from "./beat";
 import { now } from "./store";
-import type { Sheet } from "./answers";
+import type { Sheet, SheetColumn, SheetTable } from "./answers";
+import { Table } from "./sheet";
 import type { Run } from "./runtypes";
 
 interface RunsState {
-  runs: Run[] | null;
+  runs: Run[] | null; // each with its row of the table
+  columns: SheetColumn[];
   sheets?: Sheet[]; // all about each, where it was asked for by its name
   more: boolean;
   problem: string;
@@ -21,12 +23,12 @@ interface RunsState {
 
 /** Asks for runs; again every few seconds where some may still run. */
 export function useRuns(query: string, live: boolean): RunsState {
-  const [answer, setAnswer] = useState<RunsState>({ runs: null, more: false, problem: "" });
+  const [answer, setAnswer] = useState<RunsState>({ runs: null, columns: [], more: false, problem: "" });
   const beat = useBeat(live ? 5000 : 0);
   useEffect(() => {
     const stop = new AbortController();
-    get<{ runs: Run[]; sheets?: Sheet[]; more: boolean }>("runs?" + query, stop.signal)
-      .then((a) => setAnswer({ ...a, problem: "" }))
+    get<{ runs: Run[]; table: SheetTable; sheets?: Sheet[]; more: boolean }>("runs?" + query, stop.signal)
+      .then((a) => setAnswer({ ...a, runs: a.runs.map((r, i) => ({ ...r, row: a.table.rows[i]! })), columns: a.table.columns, problem: "" }))
       .catch((err: Error) => !stop.signal.aborted && setAnswer((old) => ({ ...old, problem: err.message })));
     return () => stop.abort();
   }, [query, beat]);
@@ -52,7 +54,7 @@ export function RunsPage() {
   const route = useRoute();
   if (route.name) return <RunPage name={route.name} key={route.name} />;
   const q = route.query;
-  const { runs, more, problem } = useRuns(queryOf(q), true);
+  const { runs, columns, more, problem } = useRuns(queryOf(q), true);
   const byJob = q.get("by") === "job";
   return (
     <Panel
@@ -68,14 +70,14 @@ export function RunsPage() {
       }
     >
       {problem && <Empty>{problem}</Empty>}
-      {runs && (byJob ? <JobTable runs={runs} /> : <RunTable runs={runs} />)}
+      {runs && (byJob ? <JobTable runs={runs} columns={columns} /> : <RunTable runs={runs} columns={columns} />)}
       {!runs && !problem && <Empty>…</Empty>}
     </Panel>
   );
 }
 
 /** Runs as a table, the newest first. */
-export function RunTable(p: { runs: Run[] }) {
+export function RunTable(p: { runs: Run[]; columns: SheetColumn[] }) {
   const [picked, setPicked] = useState<string[]>([]);
   if (p.runs.length === 0) return <Empty>No program used a device in this time.</Empty>;
   const pick = (id: string) => {
@@ -85,56 +87,17 @@ export function RunTable(p: { runs: Run[] }) {
     const [before, after] = [id, other[0]!].sort((a, b) => order.indexOf(a) - order.indexOf(b));
     return go(`/runs/r${after}?with=r${before}`);
   };
-  return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Runs">
-      <table class="runs">
-        <thead>
-          <tr>
-            <th title="pick two to compare them">Compare</th>
-            <th>Run</th>
-            <th>When</th>
-            <th class="num">Took</th>
-            <th>User</th>
-            <th>Job</th>
-            <th>Dev</th>
-            <th class="num">Peak DRAM</th>
-            <th class="num">Busy</th>
-            <th class="num">Energy</th>
-            <th>End</th>
-            <th>Command</th>
-          </tr>
-        </thead>
-        <tbody>
-          {[...p.runs].reverse().map((r) => (
-            <tr key={r.id}>
-              <td>
-                <input type="checkbox" checked={picked.includes(String(r.id))} onChange={() => pick(String(r.id))} aria-label={`compare run r${r.id} with another`} />
-              </td>
-              <td>
-                <A to={"/runs/r" + r.id}>r{r.id}</A>
-              </td>
-              <td>
-                <time dateTime={r.start}>{moment(r.start)}</time>
-              </td>
-              <td class="num">{r.said.took}</td>
-              <td>{r.said.user}</td>
-              <td>{r.said.job}</td>
-              <td>{r.said.devices}</td>
-              <td class="num">{r.said.peak_dram}</td>
-              <td class="num">{r.said.busy ?? r.said.activity}</td>
-              <td class="num">{r.said.energy}</td>
-              <td class={r.failed || r.left.length > 0 ? "warn" : ""}>{r.end.text}</td>
-              <td class="wrap command">{r.said.command}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
+  const runs = [...p.runs].reverse();
+  const box = (_: unknown, at: number) => {
+    const id = String(runs[at]!.id);
+    return <input type="checkbox" checked={picked.includes(id)} onChange={() => pick(id)} aria-label={`compare run r${id} with another`} />;
+  };
+  const columns = [{ name: "compare", head: "Compare", help: "pick two to compare them" }, ...p.columns];
+  const rows = runs.map((r) => ({ ...r.row, cells: [{ text: "", n: null }, ...r.row.cells] }));
+  return <Table of={{ columns, rows }} label="Runs" class="runs" instead={{ compare: box }} />;
 }
 
 interface Job {
-  name: string;
   id: string;
   runs: Run[];
 }
@@ -145,7 +108,7 @@ export function jobsOf(runs: Run[]): Job[] {
   for (const r of runs) {
     if (!r.job) continue;
     const key = r.job.kind + " " + r.job.id;
-    const j = jobs.get(key) ?? { name: r.said.job, id: r.job.id, runs: [] };
+    const j = jobs.get(key) ?? { id: r.job.id, runs: [] };
     j.runs.push(r);
     jobs.set(key, j);
   }
@@ -153,19 +116,20 @@ export function jobsOf(runs: Run[]): Job[] {
 }
 
 /** Runs by the job that they belong to. */
-function JobTable(p: { runs: Run[] }) {
+function JobTable(p: { runs: Run[]; columns: SheetColumn[] }) {
   const jobs = useMemo(() => jobsOf(p.runs), [p.runs]);
+  const said = (r: Run, column: string) => r.row.cells[p.columns.findIndex((c) => c.name === column)]!.text;
   if (jobs.length === 0) return <Empty>No job of Slurm or Kubernetes used a device in this time.</Empty>;
   return (
     <>
       {jobs.map((j) => (
         <details class="job" key={j.id} open={jobs.length < 8}>
           <summary>
-            <b>{j.name}</b> {[...new Set(j.runs.map((r) => r.said.user))].join(", ")} · {j.runs.length} {j.runs.length === 1 ? "run" : "runs"} · since {moment(j.runs[0]!.start)}
+            <b>{said(j.runs[0]!, "job")}</b> {[...new Set(j.runs.map((r) => said(r, "user")))].join(", ")} · {j.runs.length} {j.runs.length === 1 ? "run" : "runs"} · since {moment(j.runs[0]!.start)}
             {j.runs.some((r) => r.end.kind === "running") ? " · running" : ""}
             {j.runs.some((r) => r.left.length > 0) ? " · left memory behind" : ""}
           </summary>
-          <RunTable runs={j.runs} />
+          <RunTable runs={j.runs} columns={p.columns} />
         </details>
       ))}
     </>

@@ -1,5 +1,7 @@
 // Runs as the API has them: ttmon.runs/1 and ttmon.compare/1.
 
+import type { SheetRow } from "./answers";
+
 export interface RunDevice {
   index: number;
   bus_id?: string;
@@ -15,11 +17,10 @@ export interface Run {
   first_seen: string;
   last_seen: string;
   end: { kind: string; at?: string; text: string };
-  failed: boolean;
   processes: { pid: number; start_ticks: number; name: string }[];
   devices: RunDevice[];
   left: { pid: number; region: string; text: string }[];
-  said: { took: string; user: string; reach: string; job: string; devices: string; peak_dram: string; energy: string; activity: string; busy?: string; command: string; failures?: string };
+  row: SheetRow; // of the table that the answer has of all of them
 }
 
 export interface Comparison {

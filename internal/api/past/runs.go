@@ -16,9 +16,11 @@ import (
 	"github.com/ttmon/ttmon/internal/view/sheet"
 )
 
-// runsAnswer is an answer, and all about the runs that are named as the page shows it.
+// runsAnswer is an answer, and what the page shows of it: a row for each run, and all
+// about those that are named.
 type runsAnswer struct {
 	runs.Answer
+	Table  *sheet.Table   `json:"table"`
 	Sheets []*sheet.Sheet `json:"sheets,omitempty"`
 }
 
@@ -51,6 +53,7 @@ func (s calls) runsOf(w http.ResponseWriter, r *http.Request) {
 		ofRun(v, &out.Runs[i])
 	}
 	present(out.Runs, hides)
+	out.Table = facts.Runs(out.Runs, out.Time, time.UTC)
 	if len(q.Names) > 0 && len(out.Runs) <= maxWhole {
 		for i := range out.Runs {
 			out.Sheets = append(out.Sheets, facts.Run(&out.Runs[i], out.Time, time.UTC))

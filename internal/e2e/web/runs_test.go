@@ -134,7 +134,7 @@ func TestRunPage(t *testing.T) {
 	b.reportWithoutHistory("r7")
 
 	pid := n.ctl("run", "name=serve,cmd=python3 serve.py,devices=1,kind=ledger,dram=8G,blocks=8,l1=30M,tags=weights/kv_cache/scores/scores")
-	b.until("it is a run", `fetch("/api/v1/runs").then(r => r.json()).then(a => a.runs.some(r => r.id === 8 && r.said.peak_dram.includes("8.0 GiB")))`)
+	b.until("it is a run", `fetch("/api/v1/runs").then(r => r.json()).then(a => a.runs.some(r => r.id === 8 && r.memory.dram.peak_bytes >= 8 * 2**30))`)
 	n.ctl("kill", pid)
 	b.visit(n.url + "/runs/r8")
 	b.says("Lines of code at the peak")

@@ -110,7 +110,7 @@ func TestTaskLeaked(t *testing.T) {
 	b := open(t, desk, n.url+"/")
 	clean := n.ctl("run", "name=clean,devices=0,kind=metal,dram=1G")
 	train := n.ctl("run", "name=train,devices=1,kind=metal,dram=2G,l1=8M")
-	b.until("both are runs", `fetch("/api/v1/runs").then(r => r.json()).then(a => a.runs.length === 2 && a.runs.every(r => r.said.peak_dram.includes("GiB")))`)
+	b.until("both are runs", `fetch("/api/v1/runs").then(r => r.json()).then(a => a.runs.length === 2 && a.runs.every(r => r.memory.dram?.peak_bytes >= 2**30))`)
 	n.ctl("kill", clean)
 	if out, err := n.host.Command(t.Context(), "/bin/kill", "-KILL", train).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -132,7 +132,7 @@ func TestTaskTodayAgainstYesterday(t *testing.T) {
 	b := open(t, desk, n.ticket()) // runs are compared by their command lines
 	for i, dram := range []string{"1G", "3G"} {
 		pid := n.ctl("run", "name=train,cmd=python3 train.py,devices=1,kind=metal,dram="+dram)
-		b.until("its peak is known", fmt.Sprintf(`fetch("/api/v1/runs").then(r => r.json()).then(a => a.runs.length === %d && a.runs.at(-1).said.peak_dram.includes(%q))`, i+1, strings.TrimSuffix(dram, "G")+".0 GiB"))
+		b.until("its peak is known", fmt.Sprintf(`fetch("/api/v1/runs").then(r => r.json()).then(a => a.runs.length === %d && a.runs.at(-1).memory.dram?.peak_bytes >= %s * 2**30)`, i+1, strings.TrimSuffix(dram, "G")))
 		n.ctl("kill", pid)
 		b.until("it has ended", `fetch("/api/v1/runs").then(r => r.json()).then(a => a.runs.every(r => r.end.kind !== "running"))`)
 	}
@@ -151,7 +151,7 @@ func TestTaskTwoRuns(t *testing.T) {
 	b := open(t, desk, n.ticket())
 	for _, dram := range []string{"1G", "3G"} {
 		pid := n.ctl("run", "name=train,cmd=python3 train.py,devices=0,kind=metal,dram="+dram)
-		b.until("its peak is known", fmt.Sprintf(`fetch("/api/v1/runs").then(r => r.json()).then(a => a.runs.some(r => r.said.peak_dram.includes(%q)))`, strings.TrimSuffix(dram, "G")+".0 GiB"))
+		b.until("its peak is known", fmt.Sprintf(`fetch("/api/v1/runs").then(r => r.json()).then(a => a.runs.some(r => r.memory.dram?.peak_bytes >= %s * 2**30))`, strings.TrimSuffix(dram, "G")))
 		n.ctl("kill", pid)
 		b.until("it has ended", `fetch("/api/v1/runs").then(r => r.json()).then(a => a.runs.every(r => r.end.kind !== "running"))`)
 	}

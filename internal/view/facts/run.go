@@ -25,13 +25,47 @@ const (
 
 // Run is all about one run.
 func Run(r *runs.Run, now time.Time, zone *time.Location) *sheet.Sheet {
-	end := &sheet.Note{Text: runwords.End(r)}
-	if r.End.Failed() || len(r.Left) > 0 {
-		end.Level = model.Warning
-	}
-	return &sheet.Sheet{Title: r.RunName() + "  " + runwords.Command(r), Status: end, Parts: []sheet.Part{
+	end := ended(r)
+	return &sheet.Sheet{Title: r.RunName() + "  " + runwords.Command(r), Status: &sheet.Note{Text: end.Text, Level: end.Level}, Parts: []sheet.Part{
 		{Pairs: run(r, now, zone)}, runMemory(r), runLines(r), runDevices(r), runOperations(r), runGaps(r), neighbours(r), runLeft(r),
 	}}
+}
+
+// Runs are runs in the order of the list. The highest rank is the first to give way where
+// a terminal is narrow.
+func Runs(list []runs.Run, now time.Time, zone *time.Location) *sheet.Table {
+	t := &sheet.Table{Rows: []sheet.Row{}, Columns: []sheet.Column{
+		{Name: "run", Head: "Run"},
+		{Name: "when", Head: "When"},
+		{Name: "took", Head: "Took", Right: true, Rank: 1},
+		{Name: "user", Head: "User"},
+		{Name: "job", Head: "Job", Rank: 2},
+		{Name: "devices", Head: "Dev"},
+		{Name: "dram", Head: "Peak DRAM", Right: true},
+		{Name: "busy", Head: "Busy", Right: true, Rank: 3},
+		{Name: "energy", Head: "Energy", Right: true, Rank: 4},
+		{Name: "end", Head: "End", Least: 20, Most: 20},
+		{Name: "command", Head: "Command", Rest: true},
+	}}
+	for i := range list {
+		r := &list[i]
+		x := row(r.RunName(), "", words.Duration(r.Took()), runwords.User(r), runwords.Job(r), runwords.Devices(r),
+			words.Figure(r.Pool(model.DRAM).PeakBytes()), runwords.Busy(r), runwords.Energy(r), "", runwords.Command(r))
+		x.Cells[0].Link = "/runs/" + r.RunName()
+		x.Cells[1] = sheet.Value{Text: runwords.When(r.Start, now, zone), Time: &r.Start}
+		x.Cells[9] = ended(r)
+		t.Rows = append(t.Rows, x)
+	}
+	return t
+}
+
+// ended says how a run ended, and whether that was not well.
+func ended(r *runs.Run) sheet.Value {
+	v := sheet.Text(runwords.End(r))
+	if r.End.Failed() || len(r.Left) > 0 {
+		v.Level = model.Warning
+	}
+	return v
 }
 
 // run is what it was, who it belongs to, and how long it took.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/words"
 )
@@ -15,7 +14,7 @@ import (
 func Present(list []runs.Run) {
 	for i := range list {
 		x := &list[i]
-		x.End.Text, x.Failed, x.Formatted = End(x), x.End.Failed(), Format(x)
+		x.End.Text, x.Failed = End(x), x.End.Failed()
 		for k := range x.Left {
 			x.Left[k].Text = Left(&runs.Run{Left: x.Left[k : k+1]})
 		}
@@ -33,14 +32,6 @@ func JobEnd(j *runs.JobGroup) string {
 		return fmt.Sprintf("running, %d runs", n)
 	}
 	return words.Count(len(j.Runs), "run")
-}
-
-// Format writes a run in words.
-func Format(r *runs.Run) *runs.Formatted {
-	return &runs.Formatted{
-		Took: words.Duration(r.Took()), User: User(r), Reach: Reach(r), Job: Job(r), Devices: Devices(r), PeakDRAM: words.Figure(r.Pool(model.DRAM).PeakBytes()),
-		Energy: Energy(r), Activity: Activity(r), Busy: Busy(r), Command: Command(r), Failures: Failures(r),
-	}
 }
 
 // Trouble says for how long a device was in which trouble.

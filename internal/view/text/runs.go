@@ -3,6 +3,7 @@ package text
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -10,7 +11,6 @@ import (
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/view/facts"
 	"github.com/ttmon/ttmon/internal/view/lines"
-	"github.com/ttmon/ttmon/internal/view/runwords"
 	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/words"
 )
@@ -27,27 +27,15 @@ func AppendRuns(dst []byte, a *runs.Answer, o Options) []byte {
 	if len(a.Runs) == 0 {
 		return append(dst, "no run\n"...)
 	}
-	t := &lines.Table{Columns: []lines.Column{
-		{Head: "Run"},
-		{Head: "When"},
-		{Head: "Took", Rank: 1},
-		{Head: "User"},
-		{Head: "Job", Rank: 2},
-		{Head: "Dev"},
-		{Head: "Peak DRAM"},
-		{Head: "Busy", Rank: 3},
-		{Head: "Energy", Rank: 4},
-		{Head: "End", Most: max(20, o.Width/4), Least: 20},
-		{Head: "Command", Rest: true},
-	}}
-	for i := len(a.Runs) - 1; i >= 0; i-- {
-		r := &a.Runs[i]
-		t.Add(r.RunName(), runwords.When(r.Start, a.Time, o.zone()), words.Duration(r.Took()), runwords.User(r), runwords.Job(r), runwords.Devices(r),
-			words.Figure(r.Pool(model.DRAM).PeakBytes()), runwords.Busy(r), runwords.Energy(r), runwords.End(r), runwords.Command(r))
-	}
-	if o.Width == 0 { // no terminal: nothing gives way
-		for i := range t.Columns {
-			t.Columns[i] = lines.Column{Head: t.Columns[i].Head}
+	t := facts.Runs(a.Runs, a.Time, o.zone()).Lines()
+	t.Indent = 0
+	slices.Reverse(t.Rows)
+	for i := range t.Columns {
+		switch c := &t.Columns[i]; {
+		case o.Width == 0: // no terminal: nothing gives way
+			*c = lines.Column{Head: c.Head}
+		case c.Most > 0:
+			c.Most = max(c.Least, o.Width/4)
 		}
 	}
 	p := newPrinter(dst, o)
