@@ -62,14 +62,6 @@ const (
 	WorkUsersHidden WorkCause = "users_hidden" // who uses the chip is not known
 )
 
-// WorkCauses lists all causes.
-func WorkCauses() []WorkCause {
-	return []WorkCause{
-		WorkLossy, WorkUnreported, WorkUnprofiled, WorkQueues, WorkSubDevices, WorkRecordsLost, WorkOtherProcess, WorkOtherChip, WorkTooMuch, WorkDispatch, WorkEngine,
-		WorkNotWatched, WorkNoReport, WorkTooFast, WorkNoSymbols, WorkWhichChip, WorkNoProfiler, WorkProfilerOff, WorkRemoteChip, WorkNoIOMMU, WorkSilent, WorkLayout, WorkFirstSample, WorkDeviceState, WorkUsersHidden,
-	}
-}
-
 // sentence is a cause in words. Causes and sentences are in lists, not in maps, which
 // every start of every program would make.
 type sentence[C ~string] struct {
@@ -277,11 +269,6 @@ const (
 	HostNoSymbols  HostCause = "no_symbols" // its tt-metal has not the functions, or they end in a way that is not known
 	HostTooFast    HostCause = "too_fast"   // it enqueues more often than ttmond may count
 )
-
-// HostCauses lists all causes.
-func HostCauses() []HostCause {
-	return []HostCause{HostNotWatched, HostNotAsked, HostNoSymbols, HostTooFast}
-}
 
 var hostSentences = [...]sentence[HostCause]{
 	{HostNotWatched, "neither libttmon nor ttmond sees what it enqueues and waits for: start it with ttmon run"},
