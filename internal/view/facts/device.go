@@ -1,6 +1,6 @@
-// Package facts makes the sheets of a device and of a process: all that is known of it,
-// one fact a line, and the full reason where something is not. smi -q prints them; top
-// and the page show them.
+// Package facts makes the sheets of a device, of a process and of a run: all that is known
+// of it, one fact a line, and the full reason where something is not. smi -q and ttmon runs
+// print them; top and the page show them.
 package facts
 
 import (
