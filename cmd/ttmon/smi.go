@@ -60,9 +60,9 @@ those of nvidia-smi and of the official tt-smi, with two exceptions: a reset, si
 ttmon never changes a board, and nvidia-smi's XML (-x), since --json has all of it.
 
 In the table, a word in place of a number says why it is missing (denied, hung,
-reset, lost, stale, N/A: not available) and – means none; ~ marks an estimate, a
-limit from the board's data sheet, or a state judged from one sample, ≥ a lower
-bound, and ↓ a PCIe link slower or narrower than both ends support.
+reset, lost, stale), – that there is none, or that it is not available; ~ marks an
+estimate, a limit from the board's data sheet, or a state judged from one sample, ≥ a
+lower bound, and ↓ a PCIe link slower or narrower than both ends support.
 
 The sections of -q have nvidia-smi's names too: -d PERFORMANCE is CLOCK, with what
 holds the clocks down; UTILIZATION is ACTIVITY; VOLTAGE, CURRENT and FAN are POWER.

@@ -101,7 +101,7 @@ type Value struct {
 	Bound   model.Bound // of memory figures
 	Level   model.Level // how much it matters, where the field itself says so
 	Why     string
-	None    bool    // there is none, and none is expected: "–" and not "N/A"
+	None    bool    // there is none, and none is expected: no reason belongs beside it
 	Num     float64 // of gauges and counters; 1 or 0 of bools
 	Text    string  // of texts; raw: escape it before it reaches a terminal
 	Short   string  // of texts that have a shorter form, where room is short

@@ -272,7 +272,7 @@ func Throttling(a *assess.Assessment, d *model.Device) string {
 	c, ok := a.Find(d.Index, model.ConditionThrottled)
 	switch {
 	case !d.AICLK.Known() || !d.AICLKMax.Known():
-		return "N/A (the clock or its maximum is not known)"
+		return Nothing + " (the clock or its maximum is not known)"
 	case !ok:
 		return "no"
 	}

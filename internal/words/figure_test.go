@@ -20,7 +20,7 @@ func TestFigure(t *testing.T) {
 		{model.BoundBytes(1, model.AtLeast), "≥1 B", "   ≥1 B  ", "≥ 1 B", "≥<0.1/24.0 GiB", "≥<0.1/24.0 GiB"},
 		{model.ExactBytes(0), "0 B", "    0 B  ", "0 B", "0/24.0 GiB", "    0/24.0 GiB"},
 		{model.NoBytes(model.Denied), "denied", "denied", "denied", "denied", "denied"},
-		{model.Bytes{}, "N/A", "N/A", "N/A", "N/A", "N/A"},
+		{model.Bytes{}, "–", "–", "–", "–", "–"},
 	} {
 		t.Run(c.text, func(t *testing.T) {
 			for _, got := range []struct{ form, got, want string }{

@@ -86,10 +86,8 @@ func UntrackedWord(t model.Tracking) string {
 	switch t {
 	case model.TrackDenied:
 		return "denied"
-	case model.TrackUnknown:
-		return "unknown"
 	default:
-		return "N/A"
+		return Nothing
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 )
 
-// Nothing stands where there is nothing to say: no job, no limit, no rate yet.
+// Nothing stands where there is no value: no job, no limit, no rate yet, nothing that
+// driver, firmware or program offers. Where a value was to be expected, the reason is
+// beside it.
 const Nothing = "–"
 
 // Missing is the word for a reading that has no value. The full reason is
@@ -23,12 +25,8 @@ func Missing(s model.Status) string {
 		return "stale"
 	case model.Implausible:
 		return "invalid"
-	case model.Unsupported:
-		return "unknown"
-	case model.Pending:
-		return Nothing
 	default:
-		return "N/A"
+		return Nothing
 	}
 }
 

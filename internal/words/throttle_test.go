@@ -17,7 +17,7 @@ func TestThrottling(t *testing.T) {
 	}{
 		"full clock": {func(_ *model.Snapshot, d *model.Device) { d.AICLK = model.Value(1000.0) }, "no"},
 		"idle":       {func(s *model.Snapshot, _ *model.Device) { s.Processes = nil }, "no"},
-		"no clock":   {func(_ *model.Snapshot, d *model.Device) { d.AICLK = model.Reading[float64]{} }, "N/A"},
+		"no clock":   {func(_ *model.Snapshot, d *model.Device) { d.AICLK = model.Reading[float64]{} }, "–"},
 		"heat":       {func(_ *model.Snapshot, d *model.Device) { d.Temperature = model.Value(74.5) }, "~by heat (700 of 1000 MHz"},
 		"power":      {func(_ *model.Snapshot, d *model.Device) { d.Power = model.Value(99.0) }, "~by power"},
 		"current":    {func(_ *model.Snapshot, d *model.Device) { d.Current = model.Value(99.0) }, "~by current"},

@@ -65,7 +65,7 @@ export function markOf(n: number | null | undefined): string {
 /** The word for a reading that is not there, and the reason. */
 export function missing(why: string | undefined): { word: string; reason: string } {
   const [status = "", ...rest] = (why ?? "absent").split(":");
-  return { word: state.words?.missing[status] ?? "N/A", reason: rest.join(":").trim() };
+  return { word: state.words?.missing[status] ?? "–", reason: rest.join(":").trim() };
 }
 
 /** Where the sensors of a chip behind Ethernet are read, or why they are not. */

@@ -16,7 +16,7 @@ var humanText = regexp.MustCompile(`^([~≥]?)(<?)([0-9]+)(?:\.([0-9]+))?(?:/[0-
 func human(text string) (b model.Bytes, rounded uint64, ok bool) {
 	m := humanText.FindStringSubmatch(text)
 	if m == nil {
-		return missingCell(text), 0, strings.Contains(text, "N/A") || strings.Contains(text, "denied") || strings.Contains(text, "unknown")
+		return missingCell(text), 0, strings.Contains(text, "–") || strings.Contains(text, "denied")
 	}
 	unit := map[string]float64{"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}[m[5]]
 	value, _ := strconv.ParseFloat(m[3]+"."+m[4]+"0", 64)
@@ -38,7 +38,7 @@ func human(text string) (b model.Bytes, rounded uint64, ok bool) {
 }
 
 // A row of a device: how busy it is comes before DRAM.
-var tableRow = regexp.MustCompile(`^ +([0-9]+)  .* (?:[~≥<]*[0-9.]+ %|unknown|silent|N/A|–|stale) +(?:(?:[0-9]+|stale|N/A) +)?(?:[▓▒░]+ +)?([~≥]?<?[0-9.]+/[~0-9.]+ [GT]iB|N/A|denied|unknown) `)
+var tableRow = regexp.MustCompile(`^ +([0-9]+)  .* (?:[~≥<]*[0-9.]+ %|unknown|silent|–|stale) +(?:(?:[0-9]+|stale|–) +)?(?:[▓▒░]+ +)?([~≥]?<?[0-9.]+/[~0-9.]+ [GT]iB|–|denied) `)
 
 // table is the table of smi: DRAM of each device.
 func (l *looks) table() {

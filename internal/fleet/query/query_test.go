@@ -108,7 +108,7 @@ func TestFleetBusy(t *testing.T) {
 	for _, h := range f.Hosts {
 		got[h.Name] = sums.BusyText(h.Busy, h.BusyBound)
 	}
-	if got["half"] != "≥45 %" || got["none"] != "N/A" || got["whole"] != "75 %" {
+	if got["half"] != "≥45 %" || got["none"] != "–" || got["whole"] != "75 %" {
 		t.Errorf("busy: %v", got)
 	}
 	total := f.Total()
@@ -119,7 +119,7 @@ func TestFleetBusy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if one, two := sums.BusyText(h.States[0].Busy, h.States[0].BusyBound), sums.BusyText(h.States[1].Busy, h.States[1].BusyBound); one != "90 %" || two != "N/A" {
+	if one, two := sums.BusyText(h.States[0].Busy, h.States[0].BusyBound), sums.BusyText(h.States[1].Busy, h.States[1].BusyBound); one != "90 %" || two != "–" {
 		t.Errorf("devices are %s and %s busy", one, two)
 	}
 	if got := sums.BusyText(h.Busy, h.BusyBound); got != "≥45 %" {

@@ -65,10 +65,10 @@ func (h *Host) ShareBusy() {
 	h.Busy = math.NaN()
 }
 
-// BusyText is how busy chips are, with its mark, or N/A.
+// BusyText is how busy chips are, with its mark, or –.
 func BusyText(ratio float64, bound model.Bound) string {
 	if math.IsNaN(ratio) {
-		return "N/A"
+		return words.Nothing
 	}
 	return words.Busy(&model.Work{Busy: model.Value(ratio), Bound: bound})
 }
@@ -275,10 +275,10 @@ func Plus(a, b float64) float64 {
 	return a + b
 }
 
-// Celsius is a temperature, or N/A.
+// Celsius is a temperature, or –.
 func Celsius(v float64) string { return inForm(metric.Celsius, v) }
 
-// Megahertz is a clock, or N/A.
+// Megahertz is a clock, or –.
 func Megahertz(v float64) string { return inForm(metric.Megahertz, v) }
 
 // inForm formats the value that an engine has of a field; NaN is missing.
@@ -289,11 +289,11 @@ func inForm(f metric.Form, v float64) string {
 	return f.Format(v)
 }
 
-// Watts is power, or N/A.
+// Watts is power, or –.
 func Watts(v float64) string {
 	switch {
 	case math.IsNaN(v):
-		return "N/A"
+		return words.Nothing
 	case v >= 10_000:
 		return strconv.FormatFloat(v/1000, 'f', 1, 64) + " kW"
 	}
@@ -303,7 +303,7 @@ func Watts(v float64) string {
 // MemoryText is "12.3/24.0 GiB", with the mark of the bound.
 func MemoryText(used, size float64, bound model.Bound) string {
 	if math.IsNaN(used) || math.IsNaN(size) {
-		return "N/A"
+		return words.Nothing
 	}
 	return fmt.Sprintf("%s%.1f/%.1f GiB", words.Mark(bound), used/(1<<30), size/(1<<30))
 }

@@ -196,7 +196,7 @@ func (x *device) chip(title string, c *model.Chip, figures bool) sheet.Part {
 	if c.Remote {
 		out.Pairs = append(out.Pairs, sensors(c)...)
 	}
-	out.Pairs = append(out.Pairs, fact("Region", orNA(words.Escape(c.Region))))
+	out.Pairs = append(out.Pairs, fact("Region", orNothing(words.Escape(c.Region))))
 	if figures {
 		alone := &model.Device{State: model.StateOK, Memory: c.Memory, Chips: []model.Chip{*c}}
 		out.Pairs = append(append(out.Pairs, x.fields(metric.Memory, alone)...), x.memory(&c.Memory)...)
@@ -247,7 +247,7 @@ func leftBehind(s *model.Snapshot, device int) (list []sheet.Part) {
 			continue
 		}
 		p := sheet.Part{Title: "Left by a Dead Process", Below: true, Pairs: []sheet.Pair{
-			fact("Process ID", strconv.Itoa(g.PID)+" (as it saw itself)"), fact("Name", orNA(words.Escape(g.Name))), fact("Region", words.Escape(g.Region)),
+			fact("Process ID", strconv.Itoa(g.PID)+" (as it saw itself)"), fact("Name", orNothing(words.Escape(g.Name))), fact("Region", words.Escape(g.Region)),
 		}}
 		for _, pool := range model.Pools() {
 			if g.Bytes[pool].Positive() {

@@ -149,7 +149,7 @@ func use(s *model.Snapshot, p *model.Process, u *model.DeviceUse) []sheet.Pair {
 	for _, pool := range model.Pools() {
 		list = append(list, fact(words.PoolName(pool), words.FigureOr(u.Memory[pool], u.Tracking)))
 	}
-	list = append(list, fact("Memory Source", orNA(words.Escape(string(u.Source)))))
+	list = append(list, fact("Memory Source", orNothing(words.Escape(string(u.Source)))))
 	return append(list, notes(words.UseReasons(p, u, s.Source))...)
 }
 
@@ -185,8 +185,8 @@ func Clock(t time.Time) string {
 	return t.Format("2006-01-02 15:04:05.000")
 }
 
-// orNA returns s, or "N/A" if it is empty.
-func orNA(s string) string {
+// orNothing returns s, or what stands for it if it is empty.
+func orNothing(s string) string {
 	if s == "" {
 		return words.Missing(model.Absent)
 	}

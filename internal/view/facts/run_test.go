@@ -35,7 +35,7 @@ func TestDeviceSeenOnce(t *testing.T) {
 			}
 		}
 	}
-	if said["Energy"] != "N/A" || said["PCIe to"] != "N/A" || said["from"] != "N/A" || said["max"] != "71 W" {
+	if said["Energy"] != "–" || said["PCIe to"] != "–" || said["from"] != "–" || said["max"] != "71 W" {
 		t.Errorf("%v", said)
 	}
 	if links["Devices"] != "/device/0000:01:00.0" || links["Allocations"] != "/failures/f12" || links["Who shared its devices"] != "/runs/r7" {

@@ -111,6 +111,14 @@ func (r *Result) add(s Status, text string) {
 	}
 }
 
+// unavailable says of a value why it is missing.
+func unavailable(s model.Status) string {
+	if word := words.Missing(s); word != words.Nothing {
+		return word
+	}
+	return "not available"
+}
+
 // device holds one device against the thresholds.
 func (c *Check) device(r *Result, d *model.Device) {
 	asked := map[string]bool{}
@@ -124,7 +132,7 @@ func (c *Check) device(r *Result, d *model.Device) {
 		name := nameOf(d, t.Field)
 		switch {
 		case !v.Known():
-			r.add(Unknown, name+" is "+words.Missing(v.Status))
+			r.add(Unknown, name+" is "+unavailable(v.Status))
 		case v.Bound == model.AtLeast && !t.decides(v):
 			r.add(Unknown, fmt.Sprintf("%s is %s%s, which does not decide (%s)", name, words.Mark(v.Bound), value(t.Field, v), t.Range))
 		case t.Range.Alerts(inUnit(t.Field, v)) && !c.worse(t, v):

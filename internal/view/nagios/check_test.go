@@ -95,7 +95,7 @@ func TestCheck(t *testing.T) {
 			nagios.Check{Thresholds: []nagios.Threshold{threshold(t, nagios.Critical, "fan.speed", "100:")}},
 			[]model.Device{device(0, 40)},
 			nagios.Unknown,
-			"TTMON UNKNOWN - device 0: fan.speed is N/A | 'dev0_temperature_asic'=40\n",
+			"TTMON UNKNOWN - device 0: fan.speed is not available | 'dev0_temperature_asic'=40\n",
 		},
 		{
 			"a number that is not exact has its mark below",

@@ -219,7 +219,7 @@ func AppendFlame(dst []byte, r *runs.Run, width int, ascii bool) []byte {
 
 func (p *printer) flame(n *node, of uint64, level, width int) {
 	name := words.Fit(strings.Repeat("  ", level)+n.name, max(20, width-34))
-	p.line("%s  %s  %s", name, words.PadLeft(words.Bytes(n.bytes), 10), p.bar(n.bytes, of))
+	p.line("%s  %s  %s", name, words.PadLeft(words.Bytes(n.bytes), 10), bar(n.bytes, of))
 	for _, c := range n.children {
 		if c.bytes*100 < of { // less than one percent
 			continue

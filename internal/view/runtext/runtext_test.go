@@ -60,7 +60,7 @@ func TestSampledSummary(t *testing.T) {
 		Devices: []runs.Device{{ChipID: "5", Pools: map[string]runs.Pool{"dram": held(3<<30, model.Unsure), "l1": held(3<<10, model.AtLeast)}}},
 	}}
 	got := string(Append(nil, r, Options{}))
-	for _, want := range []string{"sampled from shared memory", " note: it has no function f", "~3.0 GiB", "≥3.0 KiB", "       N/A\n", "not judged"} {
+	for _, want := range []string{"sampled from shared memory", " note: it has no function f", "~3.0 GiB", "≥3.0 KiB", "         –\n", "not judged"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}

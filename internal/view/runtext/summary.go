@@ -14,6 +14,7 @@ import (
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/runwords"
+	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/why"
 	"github.com/ttmon/ttmon/internal/words"
 )
@@ -56,11 +57,11 @@ func Append(dst []byte, r *runreport.Report, o Options) []byte {
 	}
 	for i := range r.Exceeded {
 		e := &r.Exceeded[i]
-		p.line(" over the limit: %s had %s at its peak, more than %s", words.PoolName(e.Pool), p.peak(e.Peak), words.Bytes(e.Limit))
+		p.line(" over the limit: %s had %s at its peak, more than %s", words.PoolName(e.Pool), words.Figure(e.Peak.PeakBytes()), words.Bytes(e.Limit))
 	}
 	for i := range r.Uncertain {
 		e := &r.Uncertain[i]
-		p.line(" limit not certain: %s had %s at its peak; whether that was more than %s is not known", words.PoolName(e.Pool), p.peak(e.Peak), words.Bytes(e.Limit))
+		p.line(" limit not certain: %s had %s at its peak; whether that was more than %s is not known", words.PoolName(e.Pool), words.Figure(e.Peak.PeakBytes()), words.Bytes(e.Limit))
 	}
 	return p.dst
 }
@@ -76,6 +77,9 @@ func (p *printer) clock(t time.Time) string { return clock(max(t.Sub(p.start), 0
 
 func (p *printer) line(format string, args ...any) {
 	s := strings.TrimRight(fmt.Sprintf(format, args...), " ")
+	if p.o.ASCII {
+		s = cells.ASCII(s)
+	}
 	p.dst = append(append(p.dst, s...), '\n')
 }
 
@@ -239,20 +243,11 @@ func (p *printer) table(groups []group) {
 			if x.known {
 				left = x.LeftBytes()
 			}
-			p.line(" %s  %-8s  %s  %6s  %s  %s%s", words.Pad(label, width), words.PoolName(x.pool), words.PadLeft(p.peak(x.Pool), 10), p.clock(x.PeakAt),
+			p.line(" %s  %-8s  %s  %6s  %s  %s%s", words.Pad(label, width), words.PoolName(x.pool), words.PadLeft(words.Figure(x.Pool.PeakBytes()), 10), p.clock(x.PeakAt),
 				words.PadLeft(of, 10), words.PadLeft(words.Figure(left), 10), p.remarks(x.Blocks))
 			label = ""
 		}
 	}
-}
-
-// peak is the most that was held of a pool, with its doubt.
-func (p *printer) peak(x runs.Pool) string {
-	figure := words.Figure(x.PeakBytes())
-	if p.o.ASCII {
-		figure = strings.Replace(figure, words.Mark(model.AtLeast), ">=", 1)
-	}
-	return figure
 }
 
 func (p *printer) remarks(x *runs.Blocks) string {
@@ -365,22 +360,18 @@ func (p *printer) places(places []runs.Place, of uint64, remark func(runs.Place)
 	where, function = min(where, 32), min(function, 32)
 	for i := range shown {
 		a, b := describe(&shown[i])
-		p.line("   %s  %s  %s  %s", words.Fit(a, where), words.Fit(b, function), words.PadLeft(words.Bytes(shown[i].Bytes), 10), p.bar(shown[i].Bytes, of)+remark(shown[i]))
+		p.line("   %s  %s  %s  %s", words.Fit(a, where), words.Fit(b, function), words.PadLeft(words.Bytes(shown[i].Bytes), 10), bar(shown[i].Bytes, of)+remark(shown[i]))
 	}
 	if n := len(places) - len(shown); n > 0 {
-		p.line("   %s  %s  %s  %s", words.Fit(fmt.Sprintf("(%s)", count(uint64(n), "other")), where), words.Fit("", function), words.PadLeft(words.Bytes(rest.Bytes), 10), p.bar(rest.Bytes, of))
+		p.line("   %s  %s  %s  %s", words.Fit(fmt.Sprintf("(%s)", count(uint64(n), "other")), where), words.Fit("", function), words.PadLeft(words.Bytes(rest.Bytes), 10), bar(rest.Bytes, of))
 	}
 }
 
-func (p *printer) bar(n, of uint64) string {
+func bar(n, of uint64) string {
 	if of == 0 {
 		return ""
 	}
-	cells := int(float64(n) / float64(of) * 20)
-	if p.o.ASCII {
-		return strings.Repeat("#", cells)
-	}
-	return strings.Repeat("▓", cells)
+	return strings.Repeat("▓", int(float64(n)/float64(of)*20))
 }
 
 // describe names a place: its tag or line, and its function.
@@ -454,7 +445,7 @@ func (p *printer) ownPeaks(q *runs.ProcessLedger) string {
 	var out []string
 	for _, pool := range model.Pools() {
 		if most[pool].PeakBound != "" {
-			out = append(out, words.PoolName(pool)+" "+p.peak(most[pool]))
+			out = append(out, words.PoolName(pool)+" "+words.Figure(most[pool].PeakBytes()))
 		}
 	}
 	switch {

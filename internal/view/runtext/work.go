@@ -2,7 +2,6 @@ package runtext
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
@@ -69,7 +68,7 @@ func (p *printer) work(name string, w *runs.ChipWork, most int) {
 	figure := model.Work{Busy: model.Value(w.Ratio), Bound: w.Bound, Cause: w.Cause}
 	text := fmt.Sprintf(" %s  busy %s of the time it was open: %s of %s in %s", name, words.Busy(&figure),
 		span(min(w.Seconds, w.Open)), span(w.Open), words.Mark(w.Bound)+count(w.Programs, "program"))
-	p.line("%s", p.marks(text))
+	p.line("%s", text)
 	for _, o := range w.Operations[:min(len(w.Operations), most)] {
 		name := words.Operation(&model.Operation{Name: o.Name})
 		mean := o.Seconds / float64(max(o.Calls, 1))
@@ -141,14 +140,6 @@ func (p *printer) boundWords(b model.Bound) string {
 		return "not certain"
 	}
 	return "at least that"
-}
-
-// marks writes the marks of doubt in ASCII where that is all there is.
-func (p *printer) marks(text string) string {
-	if p.o.ASCII {
-		return strings.ReplaceAll(text, words.Mark(model.AtLeast), ">=")
-	}
-	return text
 }
 
 func span(seconds float64) string {

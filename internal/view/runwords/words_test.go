@@ -98,12 +98,12 @@ func TestLine(t *testing.T) {
 func TestMean(t *testing.T) {
 	begun := time.Date(2026, 11, 14, 9, 0, 0, 0, time.UTC)
 	r := &runs.Run{Start: begun, Last: begun.Add(100 * time.Second), End: runs.Ending{Kind: runs.Running}}
-	for seconds, want := range map[float64]string{0: "N/A", 42: "~2.0 GiB over 42 %", 89: "~2.0 GiB over 89 %", 90: "~2.0 GiB", 100: "~2.0 GiB"} {
+	for seconds, want := range map[float64]string{0: "–", 42: "~2.0 GiB over 42 %", 89: "~2.0 GiB over 89 %", 90: "~2.0 GiB", 100: "~2.0 GiB"} {
 		t.Run(want, func(t *testing.T) {
 			if got := Mean(r, runs.Pool{Mean: 2 << 30, MeanBound: "exact", Seconds: seconds}); got != want {
 				t.Errorf("known for %v s of 100: %q, want %q", seconds, got, want)
 			}
-			part := strings.TrimPrefix(strings.TrimPrefix(want, "~2.0 GiB"), "N/A")
+			part := strings.TrimPrefix(strings.TrimPrefix(want, "~2.0 GiB"), "–")
 			d := runs.Device{Activity: &runs.Stat{Mean: 0.5, Seconds: seconds}}
 			r.Devices = []runs.Device{d}
 			power, busy := Over(r, "80 W", seconds), DeviceBusy(r, &d)

@@ -33,14 +33,14 @@ func TestMapIsBounded(t *testing.T) {
 // nothing beyond its edge.
 func TestScreen(t *testing.T) {
 	drawn := Screen(37, Part{Title: "One", Pairs: []Pair{{Name: "name", Value: Text("a value that is longer than the line")}, {Name: "path", Value: Text("/a/word/without/a/blank")}}},
-		Part{Title: "None"}, Part{Title: "Two", Notes: []Note{{Text: "a sentence"}}}, Part{Title: "Below it", Below: true, Pairs: []Pair{{Name: "x", Value: Value{Text: "N/A", Gone: true}}}})
+		Part{Title: "None"}, Part{Title: "Two", Notes: []Note{{Text: "a sentence"}}}, Part{Title: "Below it", Below: true, Pairs: []Pair{{Name: "x", Value: Value{Text: "–", Gone: true}}}})
 	var got []string
 	for _, l := range drawn {
 		got = append(got, l.String())
 	}
 	want := []string{
 		" One ───────────────────────────────", "  name            a value that is", "                  longer than the line", "  path            /a/word/without/a/", "                  blank", "",
-		" Two ───────────────────────────────", "  a sentence", "", "  Below it", "  x               N/A",
+		" Two ───────────────────────────────", "  a sentence", "", "  Below it", "  x               –",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

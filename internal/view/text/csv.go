@@ -81,10 +81,11 @@ func appendLine[S any](dst []byte, f CSV, columns []metric.Column[S], get func(m
 
 // bracketed is how a missing value is written: "[N/A]", "[denied]".
 func bracketed(s model.Status) string {
-	if s == model.Pending {
-		return "[N/A]"
+	word := words.Missing(s)
+	if word == words.Nothing {
+		word = "N/A" // as nvidia-smi has it
 	}
-	return "[" + words.Missing(s) + "]"
+	return "[" + word + "]"
 }
 
 // CSVField is a field of a line: what would break the line apart is quoted. A text

@@ -49,7 +49,7 @@ func TestAppendFleet(t *testing.T) {
 	}
 	f.Hosts[1].Name = strings.Repeat("long", 20) + "\x1b[2J"
 	lines := strings.Split(string(AppendFleet(nil, f, time.Now(), 2)), "\n")
-	if a, b := lines[4], lines[5]; strings.Contains(b, "\x1b") || words.Width(a[:strings.Index(a, "N/A")]) != words.Width(b[:strings.Index(b, "80 °C")])+2 {
+	if a, b := lines[4], lines[5]; strings.Contains(b, "\x1b") || words.Width(a[:strings.Index(a, "–")]) != words.Width(b[:strings.Index(b, "80 °C")])+len("80 C") {
 		t.Errorf("the columns of a long name are elsewhere:\n%s\n%s", a, b)
 	}
 	one := string(AppendFleetHost(nil, &f.Hosts[0], time.Now()))

@@ -56,7 +56,7 @@ func AppendHistory(dst []byte, h History) []byte {
 			v     float64
 			bound model.Bound
 		}{{"min", low, l.Bound}, {"avg", mean, l.Bound}, {"max", high, l.Bound}, {"last", l.Last, l.LastBound}} {
-			value := "N/A"
+			value := words.Nothing
 			if !math.IsNaN(x.v) {
 				value = words.Mark(x.bound) + fmt.Sprintf("%.*f", h.Decimals, x.v)
 			}

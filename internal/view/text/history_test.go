@@ -21,7 +21,7 @@ func TestAppendHistory(t *testing.T) {
 		},
 	}
 	got := string(AppendHistory(nil, h))
-	for _, want := range []string{"power.draw [W]", "  0 n300  ▁▂ █  min 1.0  avg 5.0  max 90.0  last 10.0\n", "  1       ", "last N/A", "min ~1.0  avg ~1.0  max ~2.0  last ≥2.0"} {
+	for _, want := range []string{"power.draw [W]", "  0 n300  ▁▂ █  min 1.0  avg 5.0  max 90.0  last 10.0\n", "  1       ", "last –", "min ~1.0  avg ~1.0  max ~2.0  last ≥2.0"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}

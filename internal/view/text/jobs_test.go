@@ -35,8 +35,8 @@ func jobsAnswer() *runs.JobsAnswer {
 func TestJobs(t *testing.T) {
 	want := `Job         User  State    Start                Elapsed  Dev  Board  DRAM peak  L1 peak   Energy   End                 Left
 4711        anna  ended    2026-11-15 12:00:00  1m30s    0    n300   ≥3.0 GiB   ~8.0 MiB  ~1.0 Wh  1 of 2 runs failed  1.0 GiB accounted
-                                                         1    p150a  N/A        N/A
-ml/llama,0        running  2026-11-15 12:00:00  1h00m    –           ≥1.0 MiB   N/A       –        running
+                                                         1    p150a  –          –
+ml/llama,0        running  2026-11-15 12:00:00  1h00m    –           ≥1.0 MiB   –         –        running
 `
 	if diff := cmp.Diff(want, string(AppendJobs(nil, jobsAnswer(), Options{Zone: time.UTC}))); diff != "" {
 		t.Error(diff)

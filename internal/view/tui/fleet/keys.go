@@ -95,7 +95,7 @@ func (s *Screen) helpLines() []widget.HelpLine {
 		out = append(out, widget.HelpLine{Key: words.StateMark(k), Text: words.Kind(k)})
 	}
 	return append(out,
-		widget.HelpLine{Key: "BUSY", Text: "share of the time in which programs ran, mean of the host's devices; N/A: none of them reports"},
+		widget.HelpLine{Key: "BUSY", Text: "share of the time in which programs ran, mean of the host's devices; –: none of them reports"},
 		widget.HelpLine{Key: "≥ ~", Text: "at least this much; uncertain: some holders' figures are unknown"},
 	)
 }

@@ -56,7 +56,7 @@ var meanings = []widget.HelpLine{
 	{Key: "Act. ~58 %", Text: "an estimate from power above idle, where it is not measured how busy a chip is"},
 	{Key: "≥", Text: "at least: part of the sum is not known"},
 	{Key: "denied", Text: "accounted, but not for your eyes: start ttmond, or run as root"},
-	{Key: "N/A", Text: "not offered by driver, firmware or program; Enter on the device says why"},
+	{Key: "–", Text: "none, or not offered by driver, firmware or program; Enter on the device says why"},
 	{Key: "Gen4 x8↓", Text: "slower or narrower than board and slot can do"},
 	{Key: "▲ in charts", Text: "something happened: e lists it"},
 	{Key: "filter", Text: "= != < <= > >= ~ !~ and or not ( ); user=root,bob device=0-3 dram=? \"two words\""},

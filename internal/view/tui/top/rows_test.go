@@ -29,7 +29,7 @@ func TestHeld(t *testing.T) {
 		parts []model.Bytes
 		want  string
 	}{
-		{nil, "N/A"},
+		{nil, "–"},
 		{[]model.Bytes{model.ExactBytes(5 << 30)}, "  5.0 GiB"},
 		{[]model.Bytes{model.ExactBytes(0)}, "    0 B  "},
 		{[]model.Bytes{gib, gib}, "  2.0 GiB"},
