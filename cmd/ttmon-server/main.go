@@ -13,13 +13,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/base/version"
 	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/handover"
 	"github.com/ttmon/ttmon/internal/server"
 	"github.com/ttmon/ttmon/internal/server/auto"
 	"github.com/ttmon/ttmon/internal/server/follow"
 	"github.com/ttmon/ttmon/internal/server/local"
-	"github.com/ttmon/ttmon/internal/version"
 )
 
 func main() {

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ttmon/ttmon/internal/base/version"
 	"github.com/ttmon/ttmon/internal/sim"
-	"github.com/ttmon/ttmon/internal/version"
 )
 
 // Exit codes. A command that ran gives its own instead.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/runs/compare"
 	"github.com/ttmon/ttmon/internal/runs/find"
 	"github.com/ttmon/ttmon/internal/view/runwords"

@@ -15,13 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/base/exit"
+	"github.com/ttmon/ttmon/internal/base/when"
 	"github.com/ttmon/ttmon/internal/eventlog"
-	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/repeat"
 	"github.com/ttmon/ttmon/internal/selection"
-	"github.com/ttmon/ttmon/internal/when"
 	"github.com/ttmon/ttmon/internal/words"
 )
 

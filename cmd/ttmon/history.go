@@ -10,14 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/base/exit"
+	"github.com/ttmon/ttmon/internal/base/when"
 	"github.com/ttmon/ttmon/internal/console"
-	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/history/changed"
 	"github.com/ttmon/ttmon/internal/history/plot"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/view/text"
-	"github.com/ttmon/ttmon/internal/when"
 )
 
 // historyCmd is the command ttmon history with its flags.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ttmon/ttmon/internal/base/config"
+	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/clidocs"
-	"github.com/ttmon/ttmon/internal/config"
-	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/view/tui/top"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/console"
-	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/mem"
 	"github.com/ttmon/ttmon/internal/view/bankmap"

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/console"
 	support "github.com/ttmon/ttmon/internal/doctor"
-	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/selftest"
 	"github.com/ttmon/ttmon/internal/selftest/report"

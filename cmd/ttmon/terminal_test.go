@@ -15,7 +15,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/base/exit"
 )
 
 // terminal runs the program on a pseudo terminal and keeps what it prints.

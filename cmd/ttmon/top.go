@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/api/remote"
+	"github.com/ttmon/ttmon/internal/base/config"
+	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/blocks"
-	"github.com/ttmon/ttmon/internal/config"
-	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/history"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/model"

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/base/config"
 )
 
 // topConfig is the configuration that ttmon top would run with.

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/ttmon/ttmon/internal/version"
+	"github.com/ttmon/ttmon/internal/base/version"
 )
 
 func newVersion(a *app) *cobra.Command {

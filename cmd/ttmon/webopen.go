@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/base/exit"
 )
 
 // openTimeout is how long a browser may take to come.

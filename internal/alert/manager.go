@@ -17,8 +17,8 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
 
+	"github.com/ttmon/ttmon/internal/base/replace"
 	"github.com/ttmon/ttmon/internal/promapi"
-	"github.com/ttmon/ttmon/internal/replace"
 )
 
 // Options of a Manager.

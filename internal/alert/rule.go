@@ -14,7 +14,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"github.com/ttmon/ttmon/internal/nearest"
+	"github.com/ttmon/ttmon/internal/base/nearest"
 	"github.com/ttmon/ttmon/internal/promapi"
 	"github.com/ttmon/ttmon/internal/view/prom"
 )

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/base/budget"
 )
 
 // Limits are the budgets of a server, by user. All callers over TCP count as one

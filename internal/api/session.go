@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/base/budget"
 )
 
 // A browser comes over TCP, where the kernel does not tell who it is. So a

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/assess"
-	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/base/config"
 	"github.com/ttmon/ttmon/internal/kube"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/base/sorted"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // Assessment is what is wrong with the host of one snapshot.

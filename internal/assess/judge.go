@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/base/sorted"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // A condition that comes and goes with a value must be seen twice before it

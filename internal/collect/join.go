@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/ttmon/ttmon/internal/base/sorted"
 	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
-	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // join makes the memory part of one snapshot out of what the sources claim:

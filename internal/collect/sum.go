@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/ttmon/ttmon/internal/base/sorted"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // addUp turns accounts into the figures of chips, and chips into devices.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/base/sorted"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/sorted"
 	"github.com/ttmon/ttmon/internal/source/umd"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
-	"github.com/ttmon/ttmon/internal/nearest"
+	"github.com/ttmon/ttmon/internal/base/nearest"
 )
 
 // Duration is a time.Duration written as in "1s".

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/base/version"
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/source/setup"
-	"github.com/ttmon/ttmon/internal/version"
 	checks "github.com/ttmon/ttmon/internal/view/doctor"
 )
 

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/ttmon/ttmon/internal/base/replace"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/replace"
 )
 
 // Sizes of a log.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api/client"
-	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/history"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"

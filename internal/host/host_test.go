@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api/apitype"
-	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/wire"

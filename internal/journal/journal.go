@@ -24,10 +24,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/base/statedir"
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
-	"github.com/ttmon/ttmon/internal/statedir"
 )
 
 // When a segment ends, and when what waits is written.

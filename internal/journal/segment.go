@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/base/statedir"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
-	"github.com/ttmon/ttmon/internal/statedir"
 )
 
 var errClosed = errors.New("the journal is closed")

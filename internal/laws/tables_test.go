@@ -17,7 +17,7 @@ import (
 // one before it ended, so none can run alone. By file and test.
 var steps = []string{
 	"internal/assess/assess_test.go TestSamplesApart",
-	"internal/budget/budget_test.go TestAcquire",
+	"internal/base/budget/budget_test.go TestAcquire",
 	"internal/failure/gather/early_test.go TestEarlyRead",
 	"internal/handover/handover_test.go TestStore",
 	"internal/history/disk/store_test.go TestSeriesSet",

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/sorted"
+	"github.com/ttmon/ttmon/internal/base/sorted"
 )
 
 // Leftovers is what a dead process had not freed. It is reported once.

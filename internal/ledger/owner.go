@@ -1,7 +1,7 @@
 package ledger
 
 import (
-	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/base/budget"
 )
 
 // owner is what the processes of one user have together. It exists while one of

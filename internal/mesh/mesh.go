@@ -9,8 +9,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/ttmon/ttmon/internal/base/sorted"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // Mesh is the chips of a host and what joins them.

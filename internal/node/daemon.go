@@ -15,12 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/base/version"
 	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/handover"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
 	"github.com/ttmon/ttmon/internal/stream/backlog"
-	"github.com/ttmon/ttmon/internal/version"
 )
 
 // ttmond is a running daemon.

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/ttmon/ttmon/internal/base/replace"
 	"github.com/ttmon/ttmon/internal/collect"
-	"github.com/ttmon/ttmon/internal/replace"
 )
 
 // idleFile keeps what boards draw at idle over a restart: under load it could not be

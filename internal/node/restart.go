@@ -15,11 +15,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/base/version"
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/handover"
 	"github.com/ttmon/ttmon/internal/unixsock"
-	"github.com/ttmon/ttmon/internal/version"
 )
 
 // There is one way in which a running ttmond changes, whether its configuration is

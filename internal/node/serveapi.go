@@ -11,12 +11,12 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/api/apitype"
+	"github.com/ttmon/ttmon/internal/base/version"
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
-	"github.com/ttmon/ttmon/internal/version"
 )
 
 // serveAPI answers ttmon and everybody else. The listening socket stays open

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
 
-	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/base/budget"
 )
 
 // Bounds of a question.

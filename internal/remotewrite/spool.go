@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/shelf"
+	"github.com/ttmon/ttmon/internal/base/shelf"
 )
 
 // spool is a queue of requests, on the disk as long as that takes them, else

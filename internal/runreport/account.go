@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/base/sorted"
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
-	"github.com/ttmon/ttmon/internal/sorted"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 

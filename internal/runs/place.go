@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/base/sorted"
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/callsite"
-	"github.com/ttmon/ttmon/internal/sorted"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/base/exit"
+	"github.com/ttmon/ttmon/internal/base/nearest"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/nearest"
 	"github.com/ttmon/ttmon/internal/words"
 )
 

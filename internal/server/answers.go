@@ -10,10 +10,10 @@ import (
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/api/page"
 	"github.com/ttmon/ttmon/internal/api/past"
+	"github.com/ttmon/ttmon/internal/base/version"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/promapi"
 	"github.com/ttmon/ttmon/internal/stream"
-	"github.com/ttmon/ttmon/internal/version"
 )
 
 // Name is what the server calls itself.

@@ -15,11 +15,11 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/api/past"
+	"github.com/ttmon/ttmon/internal/base/statedir"
 	"github.com/ttmon/ttmon/internal/history/disk"
 	"github.com/ttmon/ttmon/internal/history/held"
 	"github.com/ttmon/ttmon/internal/journal"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/statedir"
 	"github.com/ttmon/ttmon/internal/view/prom"
 )
 

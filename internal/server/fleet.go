@@ -15,10 +15,10 @@ import (
 
 	prom "github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/api/page"
+	"github.com/ttmon/ttmon/internal/base/version"
 	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/fleet"
 	"github.com/ttmon/ttmon/internal/httpguard"
-	"github.com/ttmon/ttmon/internal/version"
 	"github.com/ttmon/ttmon/internal/view/web"
 )
 

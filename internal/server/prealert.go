@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/base/version"
 	"github.com/ttmon/ttmon/internal/journal"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
-	"github.com/ttmon/ttmon/internal/version"
 )
 
 // What is kept around an alert.

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/base/version"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/stream"
-	"github.com/ttmon/ttmon/internal/version"
 	"github.com/ttmon/ttmon/internal/view/prom"
 )
 

@@ -16,6 +16,7 @@ import (
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/api/page"
 	"github.com/ttmon/ttmon/internal/api/past"
+	"github.com/ttmon/ttmon/internal/base/version"
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/eventlog"
@@ -25,7 +26,6 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/recording"
-	"github.com/ttmon/ttmon/internal/version"
 	"github.com/ttmon/ttmon/internal/view/web"
 	"github.com/ttmon/ttmon/internal/wire"
 )

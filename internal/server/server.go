@@ -24,12 +24,12 @@ import (
 	"github.com/ttmon/ttmon/internal/alert"
 	"github.com/ttmon/ttmon/internal/alert/notify"
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/base/statedir"
 	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/httpguard"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs/keep"
 	"github.com/ttmon/ttmon/internal/server/vendor"
-	"github.com/ttmon/ttmon/internal/statedir"
 	"github.com/ttmon/ttmon/internal/unixsock"
 )
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/base/sorted"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // PoolName is how a pool is called on screen: "L1_SMALL".

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/base/sorted"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // Level is how much a notice matters.

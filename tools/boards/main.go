@@ -17,7 +17,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/replace"
+	"github.com/ttmon/ttmon/internal/base/replace"
 	"github.com/ttmon/ttmon/internal/selftest/report"
 )
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/alert"
-	"github.com/ttmon/ttmon/internal/replace"
+	"github.com/ttmon/ttmon/internal/base/replace"
 )
 
 // Message is one notification: alerts of one rule that began to fire, or

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/base/budget"
 )
 
 // LateHeader is in an answer with a snapshot that is older than the client wants it.

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/base/shelf"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/shelf"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 

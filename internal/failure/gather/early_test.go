@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/base/budget"
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"

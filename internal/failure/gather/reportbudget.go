@@ -4,7 +4,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/base/budget"
 )
 
 // What one user may report: ten failures at once, then one a minute. Events and

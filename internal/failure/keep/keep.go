@@ -19,10 +19,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/base/shelf"
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/shelf"
 )
 
 // DefaultLimits are good for everybody.

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/base/shelf"
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/shelf"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/prometheus/tsdb"
 
-	"github.com/ttmon/ttmon/internal/replace"
+	"github.com/ttmon/ttmon/internal/base/replace"
 )
 
 // Where a block was set aside there is a hole, whose time is answered from the

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 
-	"github.com/ttmon/ttmon/internal/statedir"
+	"github.com/ttmon/ttmon/internal/base/statedir"
 	"github.com/ttmon/ttmon/internal/view/prom"
 )
 

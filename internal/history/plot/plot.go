@@ -16,10 +16,10 @@ import (
 	"unicode"
 
 	"github.com/ttmon/ttmon/internal/api/client"
-	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/base/exit"
+	"github.com/ttmon/ttmon/internal/base/nearest"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/nearest"
 	"github.com/ttmon/ttmon/internal/view/text"
 )
 

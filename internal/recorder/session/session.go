@@ -16,11 +16,12 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/base/exit"
+	"github.com/ttmon/ttmon/internal/base/version"
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/blocks/changes"
 	"github.com/ttmon/ttmon/internal/console"
 	"github.com/ttmon/ttmon/internal/eventlog"
-	"github.com/ttmon/ttmon/internal/exit"
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/launches"
@@ -28,7 +29,6 @@ import (
 	"github.com/ttmon/ttmon/internal/recorder"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/source/track"
-	"github.com/ttmon/ttmon/internal/version"
 	"github.com/ttmon/ttmon/internal/words"
 )
 

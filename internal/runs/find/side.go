@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/replay"
 	"github.com/ttmon/ttmon/internal/runs"

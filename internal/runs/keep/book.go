@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/base/replace"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/replace"
 	"github.com/ttmon/ttmon/internal/runs"
 )
 

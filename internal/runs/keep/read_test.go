@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/base/statedir"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runs"
-	"github.com/ttmon/ttmon/internal/statedir"
 )
 
 // What another process keeps is read as far as it is known: a run ends unseen where

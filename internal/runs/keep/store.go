@@ -15,7 +15,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/ttmon/ttmon/internal/replace"
+	"github.com/ttmon/ttmon/internal/base/replace"
 	"github.com/ttmon/ttmon/internal/runs"
 )
 

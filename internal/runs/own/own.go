@@ -14,12 +14,12 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/base/statedir"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/runs/keep"
-	"github.com/ttmon/ttmon/internal/statedir"
 	"github.com/ttmon/ttmon/internal/view/runwords"
 )
 

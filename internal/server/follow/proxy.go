@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api"
-	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/base/budget"
 )
 
 // proxy hands calls on to ttmond, each with the session of the viewer who makes

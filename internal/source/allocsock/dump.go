@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/base/sorted"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // Dump is a text that a client asked for with DUMP_REMAINING or DUMP_KERNELS.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/base/budget"
 	"github.com/ttmon/ttmon/internal/ledger"
 )
 

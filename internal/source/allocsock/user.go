@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/base/budget"
 )
 
 // One user cannot keep another waiting, and none can make the server grow:

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/sorted"
+	"github.com/ttmon/ttmon/internal/base/sorted"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 

@@ -12,12 +12,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/base/budget"
+	"github.com/ttmon/ttmon/internal/base/sorted"
 	"github.com/ttmon/ttmon/internal/blocks"
-	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"
-	"github.com/ttmon/ttmon/internal/sorted"
 	"github.com/ttmon/ttmon/internal/source/devshm"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )

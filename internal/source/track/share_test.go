@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/base/budget"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/lib/ledgerfile"

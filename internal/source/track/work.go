@@ -3,7 +3,7 @@ package track
 import (
 	"time"
 
-	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/base/budget"
 	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/lib/ledgerfile"

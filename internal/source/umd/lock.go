@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/base/sorted"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // LockDir is where UMD keeps its locks, on the host and in every container.

@@ -4,9 +4,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/ttmon/ttmon/internal/base/budget"
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/blocks/changes"
-	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/source/uprobe/pages"
 	"github.com/ttmon/ttmon/lib/ledgerfile"

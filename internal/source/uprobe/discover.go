@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/base/budget"
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/blocks/changes"
-	"github.com/ttmon/ttmon/internal/budget"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/proc"

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/base/budget"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/launches"
 	"github.com/ttmon/ttmon/internal/proc"

@@ -14,7 +14,7 @@ import (
 
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
 
-	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/base/budget"
 	"github.com/ttmon/ttmon/internal/fusetest"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"

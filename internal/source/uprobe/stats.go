@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/base/budget"
+	"github.com/ttmon/ttmon/internal/base/sorted"
 	"github.com/ttmon/ttmon/internal/failure"
-	"github.com/ttmon/ttmon/internal/sorted"
 )
 
 // Stats is the state of the watching.

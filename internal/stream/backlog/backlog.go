@@ -20,11 +20,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/base/replace"
+	"github.com/ttmon/ttmon/internal/base/statedir"
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/eventlog/watch"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/replace"
-	"github.com/ttmon/ttmon/internal/statedir"
 )
 
 // Bounds of what is kept. An event has 0.3 to 1 kB.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api/apitype"
-	"github.com/ttmon/ttmon/internal/budget"
+	"github.com/ttmon/ttmon/internal/base/budget"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/words"
 )

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/base/config"
 	"github.com/ttmon/ttmon/internal/blocks"
-	"github.com/ttmon/ttmon/internal/config"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui"
 )

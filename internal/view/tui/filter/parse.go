@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/nearest"
+	"github.com/ttmon/ttmon/internal/base/nearest"
 )
 
 // maxDepth keeps a hostile or runaway expression from exhausting the stack.

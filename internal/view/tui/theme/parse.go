@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/nearest"
+	"github.com/ttmon/ttmon/internal/base/nearest"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/base/config"
 )
 
 func TestPlan(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/base/config"
 	allocators "github.com/ttmon/ttmon/internal/blocks"
-	"github.com/ttmon/ttmon/internal/config"
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui"

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/config"
+	"github.com/ttmon/ttmon/internal/base/config"
 	"github.com/ttmon/ttmon/internal/history"
 	"github.com/ttmon/ttmon/internal/model"
 )

@@ -11,7 +11,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
-	"github.com/ttmon/ttmon/internal/nearest"
+	"github.com/ttmon/ttmon/internal/base/nearest"
 )
 
 // Path is where the file is: $TTMON_CONFIG, else config.toml below

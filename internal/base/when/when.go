@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/exit"
+	"github.com/ttmon/ttmon/internal/base/exit"
 )
 
 // Span reads a length of time: 90s, 2h, -30s, 7d. time.ParseDuration has no days.

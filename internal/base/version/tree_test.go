@@ -76,7 +76,7 @@ type checkout struct {
 func newCheckout(t *testing.T) *checkout {
 	t.Helper()
 	c := &checkout{t: t, dir: t.TempDir()}
-	script, err := os.ReadFile("../../tools/version")
+	script, err := os.ReadFile("../../../tools/version")
 	if err != nil {
 		t.Fatal(err)
 	}

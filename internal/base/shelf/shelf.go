@@ -15,7 +15,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/replace"
+	"github.com/ttmon/ttmon/internal/base/replace"
 )
 
 // Limits bound what is kept.

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/sorted"
+	"github.com/ttmon/ttmon/internal/base/sorted"
 )
 
 // Limit bounds the use of one resource.
