@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ttmon/ttmon/internal/base/exit"
-	"github.com/ttmon/ttmon/internal/history"
+	"github.com/ttmon/ttmon/internal/model/history"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/replay"
 )

@@ -12,9 +12,9 @@ import (
 
 	"github.com/ttmon/ttmon/internal/e2e/programs"
 
-	"github.com/ttmon/ttmon/internal/api/apitype"
 	apiclient "github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/blocks/changes"
+	"github.com/ttmon/ttmon/internal/model/apitype"
 )
 
 // startAllocating starts a program with a library that looks like tt-metal's;

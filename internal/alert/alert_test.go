@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/ttmon/ttmon/internal/golden"
-	"github.com/ttmon/ttmon/internal/history/disk"
+	"github.com/ttmon/ttmon/internal/past/history/disk"
 	"github.com/ttmon/ttmon/internal/view/prom"
 )
 

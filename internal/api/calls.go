@@ -3,9 +3,9 @@ package api
 import (
 	"net/http"
 
-	"github.com/ttmon/ttmon/internal/api/params"
 	"github.com/ttmon/ttmon/internal/blocks/changes"
 	"github.com/ttmon/ttmon/internal/callsite/atpeak"
+	"github.com/ttmon/ttmon/internal/model/params"
 	"github.com/ttmon/ttmon/internal/stream"
 )
 

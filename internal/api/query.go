@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api/params"
+	"github.com/ttmon/ttmon/internal/model/params"
 )
 
 // asked reads the parameters of a call; who gives wrong ones has been sent why.

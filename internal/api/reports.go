@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/ledger"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/model/apitype"
 )
 
 // poolBytes is a number of bytes per pool, by name; host memory among them.

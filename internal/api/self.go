@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/base/budget"
+	"github.com/ttmon/ttmon/internal/model/apitype"
 )
 
 // What the API says of the daemon itself, as its clients read it.

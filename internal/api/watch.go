@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api/apitype"
+	"github.com/ttmon/ttmon/internal/model/apitype"
 )
 
 // snapshot answers with the latest snapshot, or with one that is as new as a client

@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/history/held"
+	"github.com/ttmon/ttmon/internal/past/history/held"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/wire"
 )

@@ -192,8 +192,8 @@ func TestTTMondIsSmall(t *testing.T) {
 	p := packages(t)["cmd/ttmond"]
 	banned := []string{
 		"github.com/prometheus/", "github.com/klauspost/", module + "internal/server", module + "internal/promapi", module + "internal/alert",
-		module + "internal/history/disk", module + "internal/remotewrite", module + "internal/kube", module + "internal/view/web", module + "internal/httpguard",
-		module + "internal/api/past", module + "internal/api/page", module + "internal/view/", module + "internal/runs", module + "internal/runreport", module + "internal/history", module + "internal/journal", module + "internal/recording", module + "internal/recorder",
+		module + "internal/past/history/disk", module + "internal/remotewrite", module + "internal/kube", module + "internal/view/web", module + "internal/httpguard",
+		module + "internal/api/past", module + "internal/api/page", module + "internal/view/", module + "internal/runs", module + "internal/runreport", module + "internal/model/history", module + "internal/journal", module + "internal/recording", module + "internal/recorder",
 	}
 	var others []string
 	for _, dep := range p.Deps {

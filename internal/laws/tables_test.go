@@ -20,7 +20,7 @@ var steps = []string{
 	"internal/base/budget/budget_test.go TestAcquire",
 	"internal/failure/gather/early_test.go TestEarlyRead",
 	"internal/handover/handover_test.go TestStore",
-	"internal/history/disk/store_test.go TestSeriesSet",
+	"internal/past/history/disk/store_test.go TestSeriesSet",
 	"internal/laws/glossary_test.go TestGlossary", // over the exceptions, once the files are read
 	"internal/laws/laws_test.go TestTTMonIsLight", // for each of some hundred packages
 	"internal/ledger/ledger_test.go TestLimits",

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/base/sorted"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/model/apitype"
 )
 
 // Use is what is held on one device, by one process or by all.

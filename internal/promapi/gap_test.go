@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/history/disk"
+	"github.com/ttmon/ttmon/internal/past/history/disk"
 	"github.com/ttmon/ttmon/internal/view/prom"
 )
 

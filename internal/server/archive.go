@@ -16,10 +16,10 @@ import (
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/api/past"
 	"github.com/ttmon/ttmon/internal/base/statedir"
-	"github.com/ttmon/ttmon/internal/history/disk"
-	"github.com/ttmon/ttmon/internal/history/held"
 	"github.com/ttmon/ttmon/internal/journal"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/past/history/disk"
+	"github.com/ttmon/ttmon/internal/past/history/held"
 	"github.com/ttmon/ttmon/internal/view/prom"
 )
 

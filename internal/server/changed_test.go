@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/history/changed"
-	"github.com/ttmon/ttmon/internal/history/disk"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/past/history/changed"
+	"github.com/ttmon/ttmon/internal/past/history/disk"
 	"github.com/ttmon/ttmon/internal/view/prom"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"

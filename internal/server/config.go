@@ -10,13 +10,13 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
-	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/assess/setting"
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/fleet"
 	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/model/apitype"
 	"github.com/ttmon/ttmon/internal/server/vendor"
 	"github.com/ttmon/ttmon/internal/unixsock"
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 
 	"github.com/ttmon/ttmon/internal/api/past"
-	"github.com/ttmon/ttmon/internal/history/disk"
+	"github.com/ttmon/ttmon/internal/past/history/disk"
 	"github.com/ttmon/ttmon/internal/promapi"
 	"github.com/ttmon/ttmon/internal/recording"
 )

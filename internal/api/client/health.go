@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ttmon/ttmon/internal/api/apitype"
+	"github.com/ttmon/ttmon/internal/model/apitype"
 )
 
 // Health asks how the daemon is doing. body is the whole answer.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ttmon/ttmon/internal/api/params"
+	"github.com/ttmon/ttmon/internal/model/params"
 	"github.com/ttmon/ttmon/internal/runs"
 )
 

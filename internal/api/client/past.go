@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api/params"
 	"github.com/ttmon/ttmon/internal/eventlog"
-	"github.com/ttmon/ttmon/internal/history/changed"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/model/params"
+	"github.com/ttmon/ttmon/internal/past/history/changed"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/wire"
 )

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/history/changed"
+	"github.com/ttmon/ttmon/internal/past/history/changed"
 )
 
 // Who asks what changed while another is answered is told to ask again, which the page does

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api"
-	"github.com/ttmon/ttmon/internal/history/held"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/past/history/held"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 

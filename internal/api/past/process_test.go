@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/history/held"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/past/history/held"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api"
-	"github.com/ttmon/ttmon/internal/api/params"
 	"github.com/ttmon/ttmon/internal/callsite/atpeak"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/model/params"
 	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/runs/compare"
 	"github.com/ttmon/ttmon/internal/view/facts"

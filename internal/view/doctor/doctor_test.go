@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/api/apitype"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/model/apitype"
 	"github.com/ttmon/ttmon/internal/view/doctor"
 	"github.com/ttmon/ttmon/internal/wire/sample"
 )

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/history/changed"
 	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/past/history/changed"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/words"

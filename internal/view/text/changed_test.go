@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/history/changed"
+	"github.com/ttmon/ttmon/internal/past/history/changed"
 	"github.com/ttmon/ttmon/internal/words"
 )
 

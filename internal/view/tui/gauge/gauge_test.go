@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/history"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/model/history"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
 )
 

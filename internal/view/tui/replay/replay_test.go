@@ -8,8 +8,8 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/config"
 	"github.com/ttmon/ttmon/internal/hermetic"
-	"github.com/ttmon/ttmon/internal/history"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/model/history"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"

@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/history"
 	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/model/history"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/chart"

@@ -1,8 +1,8 @@
 package top
 
 import (
-	"github.com/ttmon/ttmon/internal/history"
 	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/model/history"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"

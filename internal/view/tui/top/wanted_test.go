@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/base/config"
-	"github.com/ttmon/ttmon/internal/history"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/model/history"
 )
 
 func TestParseChart(t *testing.T) {
