@@ -10,7 +10,7 @@ import (
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim/arc"
 	"github.com/ttmon/ttmon/internal/source/kmd"
-	"github.com/ttmon/ttmon/internal/telemetry"
+	"github.com/ttmon/ttmon/internal/board/telemetry"
 	"github.com/ttmon/ttmon/internal/wire"
 )
 

@@ -6,10 +6,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ttmon/ttmon/internal/base/exit"
+	"github.com/ttmon/ttmon/internal/board/mesh"
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/console"
 	"github.com/ttmon/ttmon/internal/host"
-	"github.com/ttmon/ttmon/internal/mesh"
 	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/view/text"
 	"github.com/ttmon/ttmon/internal/wire"

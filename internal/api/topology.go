@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/mesh"
+	"github.com/ttmon/ttmon/internal/board/mesh"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/wire"
 )

@@ -3,7 +3,7 @@ package assess
 import (
 	"slices"
 
-	"github.com/ttmon/ttmon/internal/mesh"
+	"github.com/ttmon/ttmon/internal/board/mesh"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

@@ -3,8 +3,8 @@ package chipread
 import (
 	"fmt"
 
+	"github.com/ttmon/ttmon/internal/board/telemetry"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/telemetry"
 )
 
 // Where the management core's registers and memory are.

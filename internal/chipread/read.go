@@ -6,8 +6,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/board/telemetry"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/telemetry"
 )
 
 // Read reads one chip. A mapping that the driver takes away while it is read, as

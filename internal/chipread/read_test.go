@@ -8,11 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/board/telemetry"
 	"github.com/ttmon/ttmon/internal/chipread"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim/arc"
 	"github.com/ttmon/ttmon/internal/sim/arc/emulated"
-	"github.com/ttmon/ttmon/internal/telemetry"
 )
 
 // ways are all that there are to a chip.

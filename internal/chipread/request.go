@@ -1,8 +1,8 @@
 package chipread
 
 import (
+	"github.com/ttmon/ttmon/internal/board/telemetry"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/telemetry"
 )
 
 // Flag makes ttmond a reader of chips. It must be its only argument.

@@ -3,8 +3,8 @@ package chipread
 import (
 	"encoding/binary"
 
+	"github.com/ttmon/ttmon/internal/board/telemetry"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/telemetry"
 )
 
 // readTiles reads what is not in the management core's memory.

@@ -4,9 +4,9 @@ import (
 	"slices"
 
 	"github.com/ttmon/ttmon/internal/board"
+	"github.com/ttmon/ttmon/internal/board/telemetry"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/source/firmware"
-	"github.com/ttmon/ttmon/internal/telemetry"
 )
 
 // Telemetry is who reads the chips' own tables.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ttmon/ttmon/internal/assess"
-	"github.com/ttmon/ttmon/internal/mesh"
+	"github.com/ttmon/ttmon/internal/board/mesh"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/words"
 )

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/board/telemetry"
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim/arc"
-	"github.com/ttmon/ttmon/internal/telemetry"
 	"github.com/ttmon/ttmon/internal/wire"
 	"github.com/ttmon/ttmon/internal/wire/sample"
 )

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/mesh"
+	"github.com/ttmon/ttmon/internal/board/mesh"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/assess"
-	"github.com/ttmon/ttmon/internal/mesh"
+	"github.com/ttmon/ttmon/internal/board/mesh"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

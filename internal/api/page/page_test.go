@@ -12,10 +12,10 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/board/mesh"
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/ledger"
-	"github.com/ttmon/ttmon/internal/mesh"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/pagejson"
 	"github.com/ttmon/ttmon/internal/wire"

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/telemetry"
+	"github.com/ttmon/ttmon/internal/board/telemetry"
 )
 
 // Metrics of the exporter.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/board/telemetry"
 	"github.com/ttmon/ttmon/internal/chipread"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/telemetry"
 )
 
 // chip is what is known of one chip's table. The source's lock guards it.

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/assess"
-	"github.com/ttmon/ttmon/internal/mesh"
+	"github.com/ttmon/ttmon/internal/board/mesh"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"

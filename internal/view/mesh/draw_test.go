@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/board/mesh"
 	"github.com/ttmon/ttmon/internal/golden"
-	"github.com/ttmon/ttmon/internal/mesh"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

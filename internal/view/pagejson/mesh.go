@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/ttmon/ttmon/internal/assess"
-	"github.com/ttmon/ttmon/internal/mesh"
+	"github.com/ttmon/ttmon/internal/board/mesh"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/sheet"

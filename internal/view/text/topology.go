@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/mesh"
+	"github.com/ttmon/ttmon/internal/board/mesh"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/lines"

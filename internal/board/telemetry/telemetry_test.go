@@ -6,10 +6,10 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/board/telemetry"
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim/arc"
-	"github.com/ttmon/ttmon/internal/telemetry"
 )
 
 // The words of the sample chips, decoded: every reading was compared with the

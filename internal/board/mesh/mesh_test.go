@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ttmon/ttmon/internal/mesh"
+	"github.com/ttmon/ttmon/internal/board/mesh"
 	"github.com/ttmon/ttmon/internal/model"
 )
 
