@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/ttmon/ttmon/internal/failure"
-	"github.com/ttmon/ttmon/internal/failure/story"
+	"github.com/ttmon/ttmon/internal/field/story"
 )
 
 // Failures are the failed allocations that a daemon keeps.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/failure"
-	"github.com/ttmon/ttmon/internal/failure/story"
+	"github.com/ttmon/ttmon/internal/field/story"
 )
 
 // maxFailures bounds the failures that are kept until the end: one that repeats is

@@ -8,7 +8,7 @@ import (
 	"github.com/ttmon/ttmon/internal/failure"
 	"github.com/ttmon/ttmon/internal/failure/gather"
 	"github.com/ttmon/ttmon/internal/failure/keep"
-	"github.com/ttmon/ttmon/internal/failure/story"
+	"github.com/ttmon/ttmon/internal/field/story"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/callsite"
-	"github.com/ttmon/ttmon/internal/failure/story"
+	"github.com/ttmon/ttmon/internal/field/story"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/runreport"
 	"github.com/ttmon/ttmon/internal/runs"

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/failure"
-	"github.com/ttmon/ttmon/internal/failure/story"
+	"github.com/ttmon/ttmon/internal/field/story"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/words"

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/failure"
-	"github.com/ttmon/ttmon/internal/failure/story"
+	"github.com/ttmon/ttmon/internal/field/story"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 

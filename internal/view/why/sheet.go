@@ -3,7 +3,7 @@
 // request failed and what would have made it fit.
 //
 // It is a view of records of internal/failure, for ttmon why, ttmon run and the page;
-// the sentences are those of internal/failure/story.
+// the sentences are those of internal/field/story.
 package why
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/callsite"
 	"github.com/ttmon/ttmon/internal/failure"
-	"github.com/ttmon/ttmon/internal/failure/story"
+	"github.com/ttmon/ttmon/internal/field/story"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/words"

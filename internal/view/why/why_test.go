@@ -8,7 +8,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks"
 	"github.com/ttmon/ttmon/internal/failure"
-	"github.com/ttmon/ttmon/internal/failure/story"
+	"github.com/ttmon/ttmon/internal/field/story"
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/lines"
