@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
-	"github.com/ttmon/ttmon/internal/proc"
+	"github.com/ttmon/ttmon/internal/hostfs/proc"
 )
 
 // Random bytes, cut anywhere, from many connections: nothing is believed,

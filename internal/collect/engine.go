@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/hostfs/proc"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/proc"
 )
 
 // engineTimes is how long the engines of devices have worked for processes, as fdinfo

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/hostfs/proc"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/proc"
 )
 
 // TestEngines: how busy a process keeps a device by the driver's account, in doubt, and

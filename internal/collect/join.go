@@ -6,8 +6,8 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/sorted"
 	"github.com/ttmon/ttmon/internal/claim"
+	"github.com/ttmon/ttmon/internal/hostfs/proc"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/proc"
 )
 
 // join makes the memory part of one snapshot out of what the sources claim:

@@ -12,8 +12,8 @@ import (
 
 	"github.com/ttmon/ttmon/internal/board"
 	"github.com/ttmon/ttmon/internal/claim"
+	"github.com/ttmon/ttmon/internal/hostfs/proc"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/proc"
 )
 
 // lab is a host with an n300 (chips 20 and 21, device 0), two n150s (30 on

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/claim"
+	"github.com/ttmon/ttmon/internal/hostfs/proc"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/proc"
 )
 
 // believe decides whether the author of a claim may speak for its chip: only

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/claim"
+	"github.com/ttmon/ttmon/internal/hostfs/proc"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/source/kmd"
 	"github.com/ttmon/ttmon/internal/source/shm"
 	"github.com/ttmon/ttmon/internal/source/umd"

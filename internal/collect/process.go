@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/ttmon/ttmon/internal/hostfs/proc"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/source/kmd"
 )
 

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/claim"
+	"github.com/ttmon/ttmon/internal/hostfs/proc"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/proc"
 )
 
 // work measures how busy chips are: by what processes report of the programs

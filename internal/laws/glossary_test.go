@@ -25,7 +25,7 @@ var exceptions = map[string][]string{
 	"internal/e2e/truth/ttnn_test.go":        {"nobody"},
 	"cmd/ttmon-sim/cli_test.go":              {"nobody"}, // the user
 	"internal/laws/glossary_test.go":         {"anew", "fate", "goes on", "heir", "nobody", "patience", "taken for", "tells of", "tells whether"},
-	"internal/proc/tree_test.go":             {"nobody"},   // the Unix user
+	"internal/hostfs/proc/tree_test.go":      {"nobody"},   // the Unix user
 	"internal/source/uprobe/handover.go":     {"fate"},     // the name of descriptors that a predecessor passes
 	"internal/e2e/daemon_test.go":            {"nobody"},   // the Unix user
 	"internal/e2e/failures_test.go":          {"nobody"},   // the Unix user

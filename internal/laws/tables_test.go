@@ -25,8 +25,8 @@ var steps = []string{
 	"internal/laws/laws_test.go TestTTMonIsLight", // for each of some hundred packages
 	"internal/ledger/ledger_test.go TestLimits",
 	"internal/ledger/table_test.go TestTableGrowsAndShrinks",
-	"internal/proc/machine_test.go TestMachineCPU",
-	"internal/proc/status_test.go TestCPUMeter",
+	"internal/hostfs/proc/machine_test.go TestMachineCPU",
+	"internal/hostfs/proc/status_test.go TestCPUMeter",
 	"internal/recorder/session/failures_test.go TestLedgerFailures",
 	"internal/recorder/session/follow_test.go TestFollow",
 	"internal/sim/cluster/cluster_test.go TestFiles",

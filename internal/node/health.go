@@ -11,8 +11,8 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/handover"
+	"github.com/ttmon/ttmon/internal/hostfs/proc"
 	"github.com/ttmon/ttmon/internal/model/apitype"
-	"github.com/ttmon/ttmon/internal/proc"
 )
 
 // serveTimeout is how long the allocation server may take until it can serve a client.

@@ -3,7 +3,7 @@ package node
 import (
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/hostfs"
-	"github.com/ttmon/ttmon/internal/proc"
+	"github.com/ttmon/ttmon/internal/hostfs/proc"
 )
 
 // findBlocks finds the allocators of a process, as the collector believes them.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/ttmon/ttmon/internal/callsite/atpeak"
 	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/hostfs/proc"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/internal/source/track"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/proc"
+	"github.com/ttmon/ttmon/internal/hostfs/proc"
 )
 
 // language is the kind of program a process runs, as far as it matters for

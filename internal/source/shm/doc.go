@@ -4,7 +4,7 @@
 //
 // It is a source in the data flow: collect calls Reader.Read at its cadence,
 // and joins what the Sweep claims (Sweep.Claims) with what others do. Processes
-// are read through internal/proc, whose reader the whole collection shares.
+// are read through internal/hostfs/proc, whose reader the whole collection shares.
 //
 // # What can be trusted in a region
 //

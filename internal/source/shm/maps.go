@@ -4,7 +4,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/proc"
+	"github.com/ttmon/ttmon/internal/hostfs/proc"
 	"github.com/ttmon/ttmon/internal/source/devshm"
 )
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/proc"
+	"github.com/ttmon/ttmon/internal/hostfs/proc"
 )
 
 // search says which owners and holders to find among all processes of the host.

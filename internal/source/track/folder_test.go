@@ -16,8 +16,8 @@ import (
 
 	"github.com/ttmon/ttmon/internal/fusetest"
 	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/hostfs/proc"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/base/budget"
-	"github.com/ttmon/ttmon/internal/proc"
+	"github.com/ttmon/ttmon/internal/hostfs/proc"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 

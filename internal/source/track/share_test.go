@@ -13,7 +13,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/budget"
 	"github.com/ttmon/ttmon/internal/hostfs"
-	"github.com/ttmon/ttmon/internal/proc"
+	"github.com/ttmon/ttmon/internal/hostfs/proc"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 	"github.com/ttmon/ttmon/lib/libtest"
 )

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/hostfs/proc"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/proc"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/blocks/changes"
 	"github.com/ttmon/ttmon/internal/hostfs"
-	"github.com/ttmon/ttmon/internal/proc"
+	"github.com/ttmon/ttmon/internal/hostfs/proc"
 )
 
 // Follower receives every change of the blocks of processes. It belongs to one

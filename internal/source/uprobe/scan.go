@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
-	"github.com/ttmon/ttmon/internal/proc"
+	"github.com/ttmon/ttmon/internal/hostfs/proc"
 )
 
 // accounting is in the paths of the files that tt-metal accounts in.
