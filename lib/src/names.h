@@ -1,4 +1,4 @@
-/* Written by internal/metalabi (go test -update there): tt-metal's names of the
+/* Written by internal/source/metalabi (go test -update there): tt-metal's names of the
  * functions that are followed. */
 #ifndef TTMON_NAMES_H
 #define TTMON_NAMES_H

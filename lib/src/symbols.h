@@ -1,4 +1,4 @@
-/* Written by internal/metalabi (go test -update there): the functions of
+/* Written by internal/source/metalabi (go test -update there): the functions of
  * tt-metal that are followed or called; our name for them, theirs, and whether
  * an allocator without it could not be followed. */
 X(list_made, "_ZN2tt8tt_metal9allocator11FreeListOptC1EmmmmNS2_12SearchPolicyE", true)

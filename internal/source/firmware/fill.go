@@ -2,8 +2,8 @@ package firmware
 
 import (
 	"github.com/ttmon/ttmon/internal/board/telemetry"
-	"github.com/ttmon/ttmon/internal/chipread"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/source/chipread"
 )
 
 // Fill adds what is known of a chip's table to its device. What the driver said

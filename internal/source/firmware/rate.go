@@ -3,8 +3,8 @@ package firmware
 import (
 	"time"
 
-	"github.com/ttmon/ttmon/internal/chipread"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/source/chipread"
 )
 
 // rates are what takes two samples.

@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/chipread"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/source/chipread"
 )
 
 // Reader is a process that reads chips, one after the other.

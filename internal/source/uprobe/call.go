@@ -7,7 +7,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/metalabi"
+	"github.com/ttmon/ttmon/internal/source/metalabi"
 )
 
 // maxCodeBytes is how much code is searched for calls at most.

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
-	"github.com/ttmon/ttmon/internal/metalabi"
+	"github.com/ttmon/ttmon/internal/source/metalabi"
 )
 
 // image builds a small library that has all functions, as the dynamic linker

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 
-	"github.com/ttmon/ttmon/internal/metalabi"
+	"github.com/ttmon/ttmon/internal/source/metalabi"
 )
 
 // field is where an object has a value: at an offset in it, or in what it has a
@@ -32,7 +32,7 @@ func (f *elfFile) bufferSize(all []symbol) (field, bool) {
 	return oldBufferSize, ok && page == oldBufferPage
 }
 
-// getter reads the code of a function by internal/metalabi's name for it.
+// getter reads the code of a function by internal/source/metalabi's name for it.
 func (f *elfFile) getter(all []symbol, name string) (field, bool) {
 	for i := range metalabi.Functions {
 		if metalabi.Functions[i].Name != name {

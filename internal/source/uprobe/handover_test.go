@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/golden"
-	"github.com/ttmon/ttmon/internal/metalabi"
+	"github.com/ttmon/ttmon/internal/source/metalabi"
 )
 
 // runUntil starts a source that the test ends itself.

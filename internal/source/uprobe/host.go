@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/claim"
-	"github.com/ttmon/ttmon/internal/metalabi"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/source/metalabi"
 )
 
 // Where a process enqueues work and waits for it.

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
-	"github.com/ttmon/ttmon/internal/metalabi"
+	"github.com/ttmon/ttmon/internal/source/metalabi"
 )
 
 // fileID is a file whatever its name.

@@ -7,11 +7,11 @@ import (
 	"io"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/metalabi"
+	"github.com/ttmon/ttmon/internal/source/metalabi"
 )
 
 // sites are the kinds of events that the functions stand for, by the names that
-// internal/metalabi has for them.
+// internal/source/metalabi has for them.
 var sites = map[string]kind{
 	"allocator_made": atAllocator, "allocator_gone": allocatorGone, "manager_dram": atDRAMManager, "manager_l1": atL1Manager,
 	"list_made": listMade, "manager_ask": atAsk, "list_take": taken, "list_deallocate": freed, "list_clear": cleared,

@@ -4,7 +4,7 @@ import "fmt"
 
 // AppendSymbols appends lib/src/symbols.h: a row for each function of libttmon.
 func AppendSymbols(dst []byte) []byte {
-	dst = append(dst, `/* Written by internal/metalabi (go test -update there): the functions of
+	dst = append(dst, `/* Written by internal/source/metalabi (go test -update there): the functions of
  * tt-metal that are followed or called; our name for them, theirs, and whether
  * an allocator without it could not be followed. */
 `...)
@@ -19,7 +19,7 @@ func AppendSymbols(dst []byte) []byte {
 // AppendNames appends lib/src/names.h: the names under which libttmon's own
 // functions take the place of tt-metal's.
 func AppendNames(dst []byte) []byte {
-	dst = append(dst, `/* Written by internal/metalabi (go test -update there): tt-metal's names of the
+	dst = append(dst, `/* Written by internal/source/metalabi (go test -update there): tt-metal's names of the
  * functions that are followed. */
 #ifndef TTMON_NAMES_H
 #define TTMON_NAMES_H
