@@ -1,8 +1,8 @@
 package collect
 
 import (
-	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/board"
+	"github.com/ttmon/ttmon/internal/collect/assess"
 	"github.com/ttmon/ttmon/internal/source/kmd"
 	"github.com/ttmon/ttmon/internal/source/shm"
 )

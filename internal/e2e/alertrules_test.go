@@ -100,7 +100,7 @@ func simulatedFaults(limit float64, bus []string) []simulatedFault {
 
 // unplayedRules have no fault here. The first four are about what only the chips' firmware knows, which is not read
 // here: TestFirmwareTable makes links go down; the conditions have tests in
-// internal/assess, the rules in packaging/prometheus.
+// internal/collect/assess, the rules in packaging/prometheus.
 // No simulated program runs out of its memory: TestFailureAlert lets a real one.
 var unplayedRules = []string{"EthernetLinkDown", "EthernetLinkWeak", "GDDRFailed", "GDDRErrors", "AllocationFailed"}
 

@@ -1,7 +1,7 @@
 package event
 
 import (
-	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/collect/assess"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

@@ -10,7 +10,7 @@ import (
 )
 
 // TestViewsDoNotJudge: what is wrong, how bad and which is worse is decided by
-// internal/assess alone. A view that holds a value against its limit, ranks
+// internal/collect/assess alone. A view that holds a value against its limit, ranks
 // states or picks a colour by a state of its own would say something else than
 // the others.
 func TestViewsDoNotJudge(t *testing.T) {
@@ -20,7 +20,7 @@ func TestViewsDoNotJudge(t *testing.T) {
 				return
 			}
 			for _, why := range judgements(f) {
-				t.Errorf("%s %s: ask internal/assess", path, why)
+				t.Errorf("%s %s: ask internal/collect/assess", path, why)
 			}
 		})
 	}

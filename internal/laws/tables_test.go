@@ -16,9 +16,9 @@ import (
 // steps are loops over a table that is no list of cases: each row continues where the
 // one before it ended, so none can run alone. By file and test.
 var steps = []string{
-	"internal/assess/assess_test.go TestSamplesApart",
+	"internal/collect/assess/assess_test.go TestSamplesApart",
 	"internal/base/budget/budget_test.go TestAcquire",
-	"internal/failure/gather/early_test.go TestEarlyRead",
+	"internal/collect/gather/early_test.go TestEarlyRead",
 	"internal/handover/handover_test.go TestStore",
 	"internal/past/history/disk/store_test.go TestSeriesSet",
 	"internal/laws/glossary_test.go TestGlossary", // over the exceptions, once the files are read

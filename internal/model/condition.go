@@ -50,7 +50,7 @@ func ParseLevel(word string) (l Level, ok bool) {
 }
 
 // Condition is something about a device, a process or the host that a user can
-// act on. internal/assess finds conditions, and is the only package that does;
+// act on. internal/collect/assess finds conditions, and is the only package that does;
 // words has a sentence for each kind, cause, fact and remedy.
 type Condition struct {
 	Kind  ConditionKind

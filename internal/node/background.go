@@ -14,7 +14,7 @@ import (
 	"github.com/ttmon/ttmon/internal/callsite/atpeak"
 	"github.com/ttmon/ttmon/internal/claim"
 	"github.com/ttmon/ttmon/internal/collect"
-	"github.com/ttmon/ttmon/internal/failure/gather"
+	"github.com/ttmon/ttmon/internal/collect/gather"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/hostfs/proc"
 	"github.com/ttmon/ttmon/internal/ledger"

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/collect/gather"
 	"github.com/ttmon/ttmon/internal/failure"
-	"github.com/ttmon/ttmon/internal/failure/gather"
 	"github.com/ttmon/ttmon/internal/failure/keep"
 	"github.com/ttmon/ttmon/internal/field/story"
 	"github.com/ttmon/ttmon/internal/model"

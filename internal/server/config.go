@@ -10,9 +10,9 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
-	"github.com/ttmon/ttmon/internal/assess"
-	"github.com/ttmon/ttmon/internal/assess/setting"
 	"github.com/ttmon/ttmon/internal/collect"
+	"github.com/ttmon/ttmon/internal/collect/assess"
+	"github.com/ttmon/ttmon/internal/collect/assess/setting"
 	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/fleet"
 	"github.com/ttmon/ttmon/internal/hostfs"

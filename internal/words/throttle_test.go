@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/collect/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/wire/sample"
 	"github.com/ttmon/ttmon/internal/words"

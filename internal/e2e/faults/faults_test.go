@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/collect/assess"
 	"github.com/ttmon/ttmon/internal/e2e/faults"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim/control"

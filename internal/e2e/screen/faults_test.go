@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/collect/assess"
 	"github.com/ttmon/ttmon/internal/e2e/faults"
 	"github.com/ttmon/ttmon/internal/e2e/programs"
 	"github.com/ttmon/ttmon/internal/model"

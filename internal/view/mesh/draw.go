@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/board/mesh"
+	"github.com/ttmon/ttmon/internal/collect/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/collect/assess"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

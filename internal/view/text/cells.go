@@ -1,7 +1,7 @@
 package text
 
 import (
-	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/collect/assess"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/lines"

@@ -3,7 +3,7 @@ package top
 import (
 	"math"
 
-	"github.com/ttmon/ttmon/internal/assess"
+	"github.com/ttmon/ttmon/internal/collect/assess"
 	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"

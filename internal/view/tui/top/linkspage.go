@@ -6,8 +6,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/board/mesh"
+	"github.com/ttmon/ttmon/internal/collect/assess"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/facts"
 	columns "github.com/ttmon/ttmon/internal/view/lines"

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/assess"
 	"github.com/ttmon/ttmon/internal/base/config"
+	"github.com/ttmon/ttmon/internal/collect/assess"
 	"github.com/ttmon/ttmon/internal/event"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/model/history"

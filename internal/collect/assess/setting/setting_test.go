@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/assess"
-	"github.com/ttmon/ttmon/internal/assess/setting"
+	"github.com/ttmon/ttmon/internal/collect/assess"
+	"github.com/ttmon/ttmon/internal/collect/assess/setting"
 )
 
 func TestFiles(t *testing.T) {
