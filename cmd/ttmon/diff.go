@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ttmon/ttmon/internal/base/exit"
-	"github.com/ttmon/ttmon/internal/runs/find"
+	"github.com/ttmon/ttmon/internal/cli/find"
 )
 
 // diffCmd is the command ttmon diff with its flags.

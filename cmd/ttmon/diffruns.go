@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/base/exit"
-	"github.com/ttmon/ttmon/internal/runs/compare"
-	"github.com/ttmon/ttmon/internal/runs/find"
+	"github.com/ttmon/ttmon/internal/book/runs/compare"
+	"github.com/ttmon/ttmon/internal/cli/find"
 	"github.com/ttmon/ttmon/internal/view/runwords"
 	"github.com/ttmon/ttmon/internal/view/text"
 )

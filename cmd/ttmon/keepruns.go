@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/runs/own"
+	"github.com/ttmon/ttmon/internal/past/runs/own"
 	"github.com/ttmon/ttmon/internal/view/tui"
 )
 

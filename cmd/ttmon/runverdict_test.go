@@ -5,10 +5,10 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/base/exit"
-	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/book/failure"
+	"github.com/ttmon/ttmon/internal/book/runreport"
+	"github.com/ttmon/ttmon/internal/book/runs"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/runreport"
-	"github.com/ttmon/ttmon/internal/runs"
 )
 
 // What a check finds is the exit code, unless the program itself failed; what cannot be

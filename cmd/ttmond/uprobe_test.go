@@ -13,7 +13,7 @@ import (
 	"github.com/ttmon/ttmon/internal/e2e/programs"
 
 	apiclient "github.com/ttmon/ttmon/internal/api/client"
-	"github.com/ttmon/ttmon/internal/blocks/changes"
+	"github.com/ttmon/ttmon/internal/book/blocks/changes"
 	"github.com/ttmon/ttmon/internal/model/apitype"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/blocks/changes"
+	"github.com/ttmon/ttmon/internal/book/blocks/changes"
 )
 
 // sender sends processes with their owners, as far as it may, and then

@@ -3,8 +3,8 @@ package api
 import (
 	"net/http"
 
-	"github.com/ttmon/ttmon/internal/blocks/changes"
-	"github.com/ttmon/ttmon/internal/callsite/atpeak"
+	"github.com/ttmon/ttmon/internal/book/blocks/changes"
+	"github.com/ttmon/ttmon/internal/book/callsite/atpeak"
 	"github.com/ttmon/ttmon/internal/model/params"
 	"github.com/ttmon/ttmon/internal/stream"
 )

@@ -3,7 +3,7 @@ package api
 import (
 	"net/http"
 
-	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/book/failure"
 	"github.com/ttmon/ttmon/internal/field/story"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/api"
-	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/book/ledger"
 )
 
 // overTCP serves an API, with calls of other packages, without the kernel saying who asks.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/callsite/atpeak"
+	"github.com/ttmon/ttmon/internal/book/callsite/atpeak"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

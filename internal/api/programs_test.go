@@ -7,7 +7,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/launches"
+	"github.com/ttmon/ttmon/internal/book/launches"
 )
 
 // launcher sends a program of each process with its owner, as far as it may, and

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/book/ledger"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/model/apitype"
 )

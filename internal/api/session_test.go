@@ -14,8 +14,8 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/ttmon/ttmon/internal/blocks"
-	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/book/blocks"
+	"github.com/ttmon/ttmon/internal/book/ledger"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

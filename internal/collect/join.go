@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/ttmon/ttmon/internal/base/sorted"
-	"github.com/ttmon/ttmon/internal/claim"
+	"github.com/ttmon/ttmon/internal/book/claim"
 	"github.com/ttmon/ttmon/internal/hostfs/proc"
 	"github.com/ttmon/ttmon/internal/model"
 )

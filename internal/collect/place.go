@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/ttmon/ttmon/internal/board"
-	"github.com/ttmon/ttmon/internal/claim"
+	"github.com/ttmon/ttmon/internal/book/claim"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/source/shm"
 	"github.com/ttmon/ttmon/internal/source/umd"

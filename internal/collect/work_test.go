@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/claim"
+	"github.com/ttmon/ttmon/internal/book/claim"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/book/runs"
 	"github.com/ttmon/ttmon/internal/sim"
 )
 

@@ -18,7 +18,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/book/blocks"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/metaltrace"
 	"github.com/ttmon/ttmon/internal/model"

@@ -10,11 +10,11 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/book/runreport"
+	"github.com/ttmon/ttmon/internal/book/runs"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/past/runs/lines"
 	"github.com/ttmon/ttmon/internal/recording"
-	"github.com/ttmon/ttmon/internal/runreport"
-	"github.com/ttmon/ttmon/internal/runs"
-	"github.com/ttmon/ttmon/internal/runs/lines"
 )
 
 // errNoBlocks is the error of a recording in which no program told its blocks.

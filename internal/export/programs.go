@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/ttmon/ttmon/internal/launches"
+	"github.com/ttmon/ttmon/internal/book/launches"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Every program that was recorded is a slice on a track of its chip, by process. A
-// start is as true as internal/launches says, a length is the chip's own. When the
+// start is as true as internal/book/launches says, a length is the chip's own. When the
 // host enqueued a program is not known, so no flow leads to it.
 
 // placed is where a chip is: on which device, and under which name there.

@@ -65,7 +65,7 @@ func TestModelImportsOnlyTheStandardLibrary(t *testing.T) {
 }
 
 func TestViewsOnlyReadTheModel(t *testing.T) {
-	banned := []string{"internal/source/", "internal/ledger", "internal/sim", "internal/collect"}
+	banned := []string{"internal/source/", "internal/book/ledger", "internal/sim", "internal/collect"}
 	for name, p := range packages(t) {
 		if !strings.HasPrefix(name, "internal/view/") && name != "internal/words" && name != "internal/event" {
 			continue
@@ -88,7 +88,7 @@ func TestTTMonIsLight(t *testing.T) {
 		"github.com/google/pprof":          "slow to initialise; the profile is written by hand and read back by it in tests",
 		"github.com/prometheus/":           "the daemon's, and slow to initialise",
 		module + "internal/sim":            "ttmon never makes data up",
-		module + "internal/ledger":         "the daemon's",
+		module + "internal/book/ledger":    "the daemon's",
 		module + "internal/view/web":       "the daemon's",
 		module + "internal/view/prom":      "the daemon's",
 		"github.com/BurntSushi/toml":       "slow to initialise",
@@ -193,7 +193,7 @@ func TestTTMondIsSmall(t *testing.T) {
 	banned := []string{
 		"github.com/prometheus/", "github.com/klauspost/", module + "internal/server", module + "internal/promapi", module + "internal/alert",
 		module + "internal/past/history/disk", module + "internal/remotewrite", module + "internal/kube", module + "internal/view/web", module + "internal/httpguard",
-		module + "internal/api/past", module + "internal/api/page", module + "internal/view/", module + "internal/runs", module + "internal/runreport", module + "internal/model/history", module + "internal/journal", module + "internal/recording", module + "internal/recorder",
+		module + "internal/api/past", module + "internal/api/page", module + "internal/view/", module + "internal/book/runs", module + "internal/book/runreport", module + "internal/model/history", module + "internal/journal", module + "internal/recording", module + "internal/recorder",
 	}
 	var others []string
 	for _, dep := range p.Deps {

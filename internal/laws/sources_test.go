@@ -36,7 +36,7 @@ func goFiles(t *testing.T, dir string, each func(path string, f *ast.File)) {
 // TestSourcesNeverSeeASnapshot: they return claims; collect is the one place
 // where what they say is joined.
 func TestSourcesNeverSeeASnapshot(t *testing.T) {
-	for _, dir := range []string{"../source", "../ledger", "../claim", "../blocks", "../hostfs/proc"} {
+	for _, dir := range []string{"../source", "../book/ledger", "../book/claim", "../book/blocks", "../hostfs/proc"} {
 		goFiles(t, dir, func(path string, f *ast.File) {
 			ast.Inspect(f, func(n ast.Node) bool {
 				s, ok := n.(*ast.SelectorExpr)

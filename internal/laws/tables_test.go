@@ -23,8 +23,8 @@ var steps = []string{
 	"internal/past/history/disk/store_test.go TestSeriesSet",
 	"internal/laws/glossary_test.go TestGlossary", // over the exceptions, once the files are read
 	"internal/laws/laws_test.go TestTTMonIsLight", // for each of some hundred packages
-	"internal/ledger/ledger_test.go TestLimits",
-	"internal/ledger/table_test.go TestTableGrowsAndShrinks",
+	"internal/book/ledger/ledger_test.go TestLimits",
+	"internal/book/ledger/table_test.go TestTableGrowsAndShrinks",
 	"internal/hostfs/proc/machine_test.go TestMachineCPU",
 	"internal/hostfs/proc/status_test.go TestCPUMeter",
 	"internal/recorder/session/failures_test.go TestLedgerFailures",

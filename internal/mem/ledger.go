@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/blocks"
-	"github.com/ttmon/ttmon/internal/callsite"
+	"github.com/ttmon/ttmon/internal/book/blocks"
+	"github.com/ttmon/ttmon/internal/book/callsite"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/source/track"

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/book/failure"
+	"github.com/ttmon/ttmon/internal/book/failure/keep"
 	"github.com/ttmon/ttmon/internal/collect/gather"
-	"github.com/ttmon/ttmon/internal/failure"
-	"github.com/ttmon/ttmon/internal/failure/keep"
 	"github.com/ttmon/ttmon/internal/field/story"
 	"github.com/ttmon/ttmon/internal/model"
 )

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/book/ledger"
 )
 
 // What the unit allows is enough for what is configured by default, twice: a

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/blocks"
-	"github.com/ttmon/ttmon/internal/claim"
+	"github.com/ttmon/ttmon/internal/book/blocks"
+	"github.com/ttmon/ttmon/internal/book/claim"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/source/track"

@@ -3,7 +3,7 @@ package recorder
 import (
 	"time"
 
-	"github.com/ttmon/ttmon/internal/launches"
+	"github.com/ttmon/ttmon/internal/book/launches"
 	"github.com/ttmon/ttmon/internal/recording"
 )
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/book/failure"
 )
 
 // maxFailures bounds the failures of a recording that are read: the last ones.

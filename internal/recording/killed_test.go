@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/book/blocks"
 )
 
 // writesTo makes the test binary a program that does nothing but what is dangerous

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/callsite"
+	"github.com/ttmon/ttmon/internal/book/callsite"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/launches"
+	"github.com/ttmon/ttmon/internal/book/launches"
 )
 
 // Programs are programs of a process on a chip, in the order in which the chip

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ttmon/ttmon/internal/launches"
+	"github.com/ttmon/ttmon/internal/book/launches"
 )
 
 func ranAt(s float64, length int64, name string) launches.Program {

@@ -3,8 +3,8 @@ package recording
 import (
 	"time"
 
-	"github.com/ttmon/ttmon/internal/blocks"
-	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/book/blocks"
+	"github.com/ttmon/ttmon/internal/book/failure"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/blocks"
-	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/book/blocks"
+	"github.com/ttmon/ttmon/internal/book/failure"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/wire"
 )

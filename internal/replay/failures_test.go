@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/api/client"
-	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/book/failure"
 )
 
 func TestFailuresByName(t *testing.T) {

@@ -5,11 +5,11 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/book/runreport"
+	"github.com/ttmon/ttmon/internal/book/runs"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/runreport"
-	"github.com/ttmon/ttmon/internal/runs"
-	"github.com/ttmon/ttmon/internal/runs/keep"
+	"github.com/ttmon/ttmon/internal/past/runs/keep"
 )
 
 // sampler looks from outside at what a program holds, where it keeps no ledger.

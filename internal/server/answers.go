@@ -11,7 +11,7 @@ import (
 	"github.com/ttmon/ttmon/internal/api/page"
 	"github.com/ttmon/ttmon/internal/api/past"
 	"github.com/ttmon/ttmon/internal/base/version"
-	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/book/ledger"
 	"github.com/ttmon/ttmon/internal/promapi"
 	"github.com/ttmon/ttmon/internal/stream"
 )

@@ -4,7 +4,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/book/failure"
 )
 
 // recordedFailures are those of a recording. A user who may read its

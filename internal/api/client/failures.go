@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/book/failure"
 )
 
 // Failures asks for the failed allocations that are kept, newest first.

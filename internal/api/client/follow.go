@@ -9,8 +9,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/blocks/changes"
-	"github.com/ttmon/ttmon/internal/launches"
+	"github.com/ttmon/ttmon/internal/book/blocks/changes"
+	"github.com/ttmon/ttmon/internal/book/launches"
 )
 
 type (

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/ttmon/ttmon/internal/book/runs"
 	"github.com/ttmon/ttmon/internal/model/params"
-	"github.com/ttmon/ttmon/internal/runs"
 )
 
 // Lines asks for the lines of code of a process at its peak. Where none are known, or

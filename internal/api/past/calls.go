@@ -4,12 +4,12 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/book/runs"
+	"github.com/ttmon/ttmon/internal/book/runs/compare"
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/model/params"
 	"github.com/ttmon/ttmon/internal/past/history/changed"
-	"github.com/ttmon/ttmon/internal/runs"
-	"github.com/ttmon/ttmon/internal/runs/compare"
 )
 
 // Answers about the past that are put together in place.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/book/ledger"
 	"github.com/ttmon/ttmon/internal/hermetic"
-	"github.com/ttmon/ttmon/internal/ledger"
 )
 
 func TestMain(m *testing.M) { hermetic.Main(m) }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api"
-	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/book/ledger"
 )
 
 // asked notes the questions, and answers each with two points of a device.

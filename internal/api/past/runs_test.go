@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/api"
-	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/book/runs"
 )
 
 // Where /proc hides processes, a run does not tell who shared its devices.

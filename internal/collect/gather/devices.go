@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/book/failure"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

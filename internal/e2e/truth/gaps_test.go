@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/book/runs"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/runs"
 )
 
 // knownGaps: the longest pauses between programs are those that were, in every view.

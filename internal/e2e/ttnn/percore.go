@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/book/blocks"
 )
 
 // grids is how the cores that programs can use lie on the boards of the test.

@@ -1,7 +1,7 @@
 // Package story says a failed allocation in sentences: what was asked for and by which
 // line, who held the rest, why the request failed and what would have made it fit.
 //
-// It reads records of internal/failure, for events, exported recordings and the views
+// It reads records of internal/book/failure, for events, exported recordings and the views
 // of internal/view/why.
 package story
 
@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/blocks"
-	"github.com/ttmon/ttmon/internal/callsite"
-	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/book/blocks"
+	"github.com/ttmon/ttmon/internal/book/callsite"
+	"github.com/ttmon/ttmon/internal/book/failure"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/words"
 	"github.com/ttmon/ttmon/lib/ledgerfile"

@@ -1,7 +1,7 @@
 package allocsock
 
 import (
-	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/book/ledger"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

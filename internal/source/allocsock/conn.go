@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/book/ledger"
 )
 
 // conn is one connection. What no comment says otherwise of belongs to its

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/base/sorted"
-	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/book/ledger"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

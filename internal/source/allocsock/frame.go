@@ -3,7 +3,7 @@ package allocsock
 import (
 	"encoding/binary"
 
-	"github.com/ttmon/ttmon/internal/ledger"
+	"github.com/ttmon/ttmon/internal/book/ledger"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

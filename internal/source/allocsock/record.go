@@ -1,6 +1,6 @@
 package allocsock
 
-import "github.com/ttmon/ttmon/internal/ledger"
+import "github.com/ttmon/ttmon/internal/book/ledger"
 
 // answer is yes, no, or not known yet.
 type answer int

@@ -1,7 +1,7 @@
 // Package track reads the ledgers that libttmon keeps in processes: every
 // block of their allocators of device memory, exactly, with tags and call
 // sites. It is a source in the data flow; what it reads it hands on in the
-// terms of internal/blocks.
+// terms of internal/book/blocks.
 //
 // # Who speaks
 //

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/book/blocks"
 	"github.com/ttmon/ttmon/internal/hostfs/proc"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
@@ -25,7 +25,7 @@ func (r *Reader) process(f *file, pid int) *Process {
 	return f.result
 }
 
-// State is a ledger in the terms of internal/blocks: its open lists, by
+// State is a ledger in the terms of internal/book/blocks: its open lists, by
 // allocator. The numbers of tags and sites in it are those of the ledger's sites.
 func State(l *ledgerfile.Ledger, pid int, start uint64) *blocks.Process {
 	p := &blocks.Process{PID: pid, Start: start, Late: l.Flags&ledgerfile.Late != 0, Lost: l.Lost}

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/base/budget"
-	"github.com/ttmon/ttmon/internal/claim"
+	"github.com/ttmon/ttmon/internal/book/claim"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )

@@ -4,7 +4,7 @@
 //
 // Its place in the flow: a push source of ttmond. A small BPF program sits on
 // the entries of a few functions of libtt_metal.so; what they are called with
-// arrives in a ring buffer, and accounts.go turns it into internal/blocks.
+// arrives in a ring buffer, and accounts.go turns it into internal/book/blocks.
 //
 //	perf mmap records, /proc ─► library ─► uprobe.multi, once per file
 //	probe hit ─► ring buffer ─► event ─► accounts ─► blocks.Process

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/book/blocks"
 	"github.com/ttmon/ttmon/internal/e2e/programs"
 )
 

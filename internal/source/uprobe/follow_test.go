@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ttmon/ttmon/internal/blocks/changes"
+	"github.com/ttmon/ttmon/internal/book/blocks/changes"
 )
 
 // mirror is what a follower makes of what it is told, after a way as lines.

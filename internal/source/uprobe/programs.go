@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/base/budget"
+	"github.com/ttmon/ttmon/internal/book/launches"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/hostfs/proc"
-	"github.com/ttmon/ttmon/internal/launches"
 	"github.com/ttmon/ttmon/internal/source/uprobe/pages"
 )
 

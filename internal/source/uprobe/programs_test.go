@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/base/budget"
+	"github.com/ttmon/ttmon/internal/book/launches"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/hermetic"
-	"github.com/ttmon/ttmon/internal/launches"
 	"github.com/ttmon/ttmon/internal/source/uprobe/pages"
 )
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/book/blocks"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

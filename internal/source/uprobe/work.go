@@ -13,7 +13,7 @@ import (
 
 	"github.com/cilium/ebpf/ringbuf"
 
-	"github.com/ttmon/ttmon/internal/claim"
+	"github.com/ttmon/ttmon/internal/book/claim"
 	"github.com/ttmon/ttmon/internal/hostfs/proc"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/source/uprobe/pages"

@@ -1,7 +1,7 @@
 // Package bankmap shows the state of allocators: the map of a bank, its largest
 // blocks, what is free and what would fit, and tt-metal's own memory reports.
 //
-// It is a view: it reads internal/blocks and makes text of it, for `ttmon mem`
+// It is a view: it reads internal/book/blocks and makes text of it, for `ttmon mem`
 // on a screen and off it.
 package bankmap
 
@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/base/sorted"
-	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/book/blocks"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"

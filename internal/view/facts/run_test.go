@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/book/runs"
 	"github.com/ttmon/ttmon/internal/hermetic"
-	"github.com/ttmon/ttmon/internal/runs"
 )
 
 func TestMain(m *testing.M) { hermetic.Main(m) }

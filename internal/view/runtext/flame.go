@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/callsite"
-	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/book/callsite"
+	"github.com/ttmon/ttmon/internal/book/runs"
 	"github.com/ttmon/ttmon/internal/words"
 )
 

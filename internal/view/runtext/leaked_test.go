@@ -3,8 +3,8 @@ package runtext
 import (
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/runreport"
-	"github.com/ttmon/ttmon/internal/runs"
+	"github.com/ttmon/ttmon/internal/book/runreport"
+	"github.com/ttmon/ttmon/internal/book/runs"
 )
 
 // TestLeaked: a failed check names the line that grew, before what was allocated once and

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/book/runreport"
+	"github.com/ttmon/ttmon/internal/book/runs"
 	"github.com/ttmon/ttmon/internal/golden"
-	"github.com/ttmon/ttmon/internal/runreport"
-	"github.com/ttmon/ttmon/internal/runs"
 )
 
 // The account in the README and in the page of libttmon is what the program

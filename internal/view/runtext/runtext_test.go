@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/book/runreport"
+	"github.com/ttmon/ttmon/internal/book/runs"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/runreport"
-	"github.com/ttmon/ttmon/internal/runs"
 )
 
 func TestMeter(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package runwords says runs (internal/runs) in words: how they ended, what they
+// Package runwords says runs (internal/book/runs) in words: how they ended, what they
 // took, who they belong to. The tables of ttmon runs and the page use the same.
 package runwords
 
@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/book/runs"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/runs"
 	"github.com/ttmon/ttmon/internal/words"
 )
 

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/runs"
-	"github.com/ttmon/ttmon/internal/runs/compare"
+	"github.com/ttmon/ttmon/internal/book/runs"
+	"github.com/ttmon/ttmon/internal/book/runs/compare"
 )
 
 // TestEndAfterFailure: a failed allocation is the cause of an end that follows at

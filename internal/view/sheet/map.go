@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/blocks"
+	"github.com/ttmon/ttmon/internal/book/blocks"
 	"github.com/ttmon/ttmon/internal/words"
 )
 

@@ -3,7 +3,7 @@ package why
 import (
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/book/failure"
 	"github.com/ttmon/ttmon/internal/field/story"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )

@@ -2,7 +2,7 @@
 // the bank with the missing piece against its holes, who holds the rest, why the
 // request failed and what would have made it fit.
 //
-// It is a view of records of internal/failure, for ttmon why, ttmon run and the page;
+// It is a view of records of internal/book/failure, for ttmon why, ttmon run and the page;
 // the sentences are those of internal/field/story.
 package why
 
@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/blocks"
-	"github.com/ttmon/ttmon/internal/callsite"
-	"github.com/ttmon/ttmon/internal/failure"
+	"github.com/ttmon/ttmon/internal/book/blocks"
+	"github.com/ttmon/ttmon/internal/book/callsite"
+	"github.com/ttmon/ttmon/internal/book/failure"
 	"github.com/ttmon/ttmon/internal/field/story"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/sheet"

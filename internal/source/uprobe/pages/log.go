@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/launches"
+	"github.com/ttmon/ttmon/internal/book/launches"
 )
 
 // Log keeps the last programs of a chip one by one, for those who follow them. A

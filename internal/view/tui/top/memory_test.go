@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/base/config"
-	allocators "github.com/ttmon/ttmon/internal/blocks"
+	allocators "github.com/ttmon/ttmon/internal/book/blocks"
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui"
