@@ -87,7 +87,7 @@ test-all: ## all tests, with the race detector, every release of ttnn, the whole
 
 # The packages whose tests are run for arm64 need no process but their own:
 # the emulator runs programs, not hosts.
-ARM64_TESTS = ./internal/board ./internal/hostfs ./internal/metric ./internal/model ./internal/words ./internal/wire
+ARM64_TESTS = ./internal/board ./internal/hostfs ./internal/field/metric ./internal/model ./internal/field/words ./internal/field/wire
 .PHONY: arm64
 arm64: ## compile everything for arm64, tests too, and run some of them where qemu-user is
 	CGO_ENABLED=0 GOARCH=arm64 $(GO) build -trimpath ./...

@@ -11,7 +11,7 @@ import (
 	"github.com/ttmon/ttmon/internal/sim/arc"
 	"github.com/ttmon/ttmon/internal/source/kmd"
 	"github.com/ttmon/ttmon/internal/board/telemetry"
-	"github.com/ttmon/ttmon/internal/wire"
+	"github.com/ttmon/ttmon/internal/field/wire"
 )
 
 func (g *guest) output(name string) string { return strings.TrimSpace(g.section[name]) }

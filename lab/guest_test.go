@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/wire"
+	"github.com/ttmon/ttmon/internal/field/wire"
 )
 
 // guestProgram is the name that this test binary has in the guest, where it does

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // backlog are the numbers of the events that ttmond has.

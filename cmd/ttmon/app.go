@@ -12,9 +12,9 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/console"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/replay"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // app is one run of the program: what it talks to, and the flags that all

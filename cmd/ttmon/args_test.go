@@ -12,7 +12,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/clidocs"
-	"github.com/ttmon/ttmon/internal/words"
+	"github.com/ttmon/ttmon/internal/field/words"
 )
 
 func TestNormalize(t *testing.T) {

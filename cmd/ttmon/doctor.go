@@ -5,9 +5,9 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/exit"
 	support "github.com/ttmon/ttmon/internal/doctor"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/view/doctor"
 	"github.com/ttmon/ttmon/internal/view/text"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // doctorCmd is the command ttmon doctor with its flags.

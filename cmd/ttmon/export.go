@@ -13,11 +13,11 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/export"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/metaltrace"
 	"github.com/ttmon/ttmon/internal/recorder/session"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/replay"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // exportCmd is the command ttmon export with its flags.

@@ -15,6 +15,7 @@ import (
 	"github.com/ttmon/ttmon/internal/base/config"
 	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/console"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/fleet/answer"
 	"github.com/ttmon/ttmon/internal/fleet/query"
 	"github.com/ttmon/ttmon/internal/fleet/screen"
@@ -22,7 +23,6 @@ import (
 	"github.com/ttmon/ttmon/internal/repeat"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/fleet"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // fleetCmd is the command ttmon fleet with its flags.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/console"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/stale"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // staleCmd is the command ttmon stale with its flags.

@@ -11,10 +11,10 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/base/nearest"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/source/setup"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // strict makes every command answer a wrong flag, argument or subcommand with

@@ -9,11 +9,11 @@ import (
 	"github.com/ttmon/ttmon/internal/board/mesh"
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/console"
+	"github.com/ttmon/ttmon/internal/field/wire"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/view/text"
-	"github.com/ttmon/ttmon/internal/wire"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // topo is the command ttmon topo with its flags.

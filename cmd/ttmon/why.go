@@ -13,10 +13,10 @@ import (
 	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/book/failure"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/view/why"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // whyCmd is the command ttmon why with its flags.

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/book/runs"
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/past/runs/keep"
 	"github.com/ttmon/ttmon/internal/recording"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // Users have allocators with as many blocks as they can: they are no longer

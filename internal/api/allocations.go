@@ -8,8 +8,8 @@ import (
 
 	"github.com/ttmon/ttmon/internal/book/blocks/changes"
 	"github.com/ttmon/ttmon/internal/book/launches"
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // Follower waits for what a client is sent about processes, line by line.

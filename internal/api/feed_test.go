@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // TestPublishEncoded: the JSON that a snapshot came with is what viewers who see

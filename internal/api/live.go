@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // pageEvents is a snapshot as a page receives it: two events, the snapshot and the

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/board"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // memoryHead are the columns of /v1/memory, with a blank between each two. Programs read

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/field/wire/sample"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/wire/sample"
 )
 
 // TestMemoryTable: a line for each pool of each device and chip, with as many fields as

@@ -19,12 +19,12 @@ import (
 	"github.com/ttmon/ttmon/internal/book/callsite/atpeak"
 	"github.com/ttmon/ttmon/internal/book/runs"
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/field/wire"
+	"github.com/ttmon/ttmon/internal/field/wire/sample"
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/past/history/changed"
 	"github.com/ttmon/ttmon/internal/past/history/held"
-	"github.com/ttmon/ttmon/internal/wire"
-	"github.com/ttmon/ttmon/internal/wire/sample"
 )
 
 // TestAnswersAreAsDescribed asks for everything and holds it against its schema.

@@ -27,11 +27,11 @@ import (
 	"github.com/ttmon/ttmon/internal/book/ledger"
 	"github.com/ttmon/ttmon/internal/book/runs"
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/past/history/changed"
 	"github.com/ttmon/ttmon/internal/stream"
 	"github.com/ttmon/ttmon/internal/stream/backlog"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // Of the user whose data is everywhere in a filled answer.

@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // stale lists what dead processes left in accounting regions, for those who

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/book/ledger"
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // TestStale: everybody may know how much the dead left. Who they were and who

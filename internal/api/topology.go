@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/board/mesh"
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // topologyAge is how long an answer about the topology holds.

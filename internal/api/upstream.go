@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // A ttmon-server answers for a ttmond: what it remembers it answers itself, what

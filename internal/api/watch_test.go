@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/field/wire/sample"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/model/apitype"
-	"github.com/ttmon/ttmon/internal/wire/sample"
 )
 
 // TestLateSnapshot: a snapshot that is older than the client wants it says so, and no

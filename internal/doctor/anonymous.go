@@ -9,8 +9,8 @@ import (
 
 	checks "github.com/ttmon/ttmon/internal/view/doctor"
 
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // anonymous is a subject without what tells who and what it is about: the

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/field/wire/sample"
 	"github.com/ttmon/ttmon/internal/model"
 	checks "github.com/ttmon/ttmon/internal/view/doctor"
-	"github.com/ttmon/ttmon/internal/wire/sample"
 )
 
 // hostWithSecrets is a host on which everything private says so.

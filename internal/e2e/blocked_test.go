@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // TestBlockedMany: any number of chips hold their readers up, and the shell

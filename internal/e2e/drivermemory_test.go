@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/e2e/programs"
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // TestDriverWithMemory: what a driver may say one day of the memory of its devices is

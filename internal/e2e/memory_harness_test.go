@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim"
 	"github.com/ttmon/ttmon/internal/sim/cluster"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // poolsOf are the pools that tt-metal accounts for, by the names that

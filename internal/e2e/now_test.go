@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/sim"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // everyMinute adds to a configuration that snapshots are made once a minute: what a test

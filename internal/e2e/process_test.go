@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // byName finds processes by their name.

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // stream is a ttmon smi --json in a loop: the same process sees the host

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/metaltrace"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Align puts a trace of tt-metal on the clock of a recording. Each of its clocks is

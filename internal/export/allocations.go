@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 type heldKey struct {

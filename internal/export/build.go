@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/book/failure"
-	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/field/metric"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Options say what is made of a recording.

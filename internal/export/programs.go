@@ -5,9 +5,9 @@ import (
 	"strconv"
 
 	"github.com/ttmon/ttmon/internal/book/launches"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Every program that was recorded is a slice on a track of its chip, by process. A

@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // boundWord is how a figure is to be read; empty: it is exact.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // A snapshot knows how much of the time before it each operation took of a

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/base/exit"
+	"github.com/ttmon/ttmon/internal/field/wire"
+	"github.com/ttmon/ttmon/internal/field/wire/sample"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/model/apitype"
-	"github.com/ttmon/ttmon/internal/wire"
-	"github.com/ttmon/ttmon/internal/wire/sample"
 )
 
 // daemon is a ttmond that answers with a snapshot.

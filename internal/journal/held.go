@@ -6,9 +6,9 @@ import (
 	"io"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/past/history/held"
 	"github.com/ttmon/ttmon/internal/recording"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // heldSpan is how much of the journal is read for what a process held; before that

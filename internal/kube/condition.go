@@ -21,8 +21,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // conditionType is the condition that is set: True is bad, as of node problems.

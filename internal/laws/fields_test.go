@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/field/metric"
 )
 
 // arrangements are the files that name fields of devices: those that say which of them
@@ -23,7 +23,7 @@ var arrangements = map[string]string{
 	"internal/view/tui/top/grid.go":   "a device in a cell",
 	"internal/view/tui/top/block.go":  "a device in a block",
 	"internal/view/tui/top/health.go": "its worst, in words",
-	"internal/fleet/sums/sums.go":     "what is summed over hosts, by the names of its recording rules",
+	"internal/field/sums/sums.go":     "what is summed over hosts, by the names of its recording rules",
 	"internal/fleet/server.go":        "what cells are coloured by until a user chooses",
 	"internal/selftest/devices.go":    "second witnesses, each of one field",
 	"internal/selftest/official.go":   "second witnesses, each of one field",
@@ -49,13 +49,13 @@ func TestFieldNames(t *testing.T) {
 	found := func(path, name string) {
 		used[path] = true
 		if arrangements[path] == "" {
-			t.Errorf("%s names the field %s: take it from the table by a tag (internal/metric/stand.go), or list the file here with the reason", path, name)
+			t.Errorf("%s names the field %s: take it from the table by a tag (internal/field/metric/stand.go), or list the file here with the reason", path, name)
 		}
 	}
 	for _, dir := range []string{"internal", "cmd"} {
 		goFiles(t, "../../"+dir, func(path string, f *ast.File) {
 			path = filepath.ToSlash(strings.TrimPrefix(path, "../../"))
-			if strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "internal/metric/") {
+			if strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "internal/field/metric/") {
 				return
 			}
 			ast.Inspect(f, func(n ast.Node) bool {

@@ -51,7 +51,7 @@ func TestJudgementsAreFound(t *testing.T) {
 }
 
 // TestViewsTakeFormatsFromTheTable: how a value of a device is written is in
-// the table of internal/metric. A view with a format of its own would write
+// the table of internal/field/metric. A view with a format of its own would write
 // other digits than the next one.
 func TestViewsTakeFormatsFromTheTable(t *testing.T) {
 	for _, dir := range []string{"../view", "../mem", "../doctor", "../fleet", "../../cmd/ttmon"} {
@@ -62,7 +62,7 @@ func TestViewsTakeFormatsFromTheTable(t *testing.T) {
 			ast.Inspect(f, func(n ast.Node) bool {
 				s, ok := n.(*ast.SelectorExpr)
 				if pkg, is := selected(s, ok); is && pkg == "words" && slices.Contains([]string{"Temperature", "Watts", "MHz"}, s.Sel.Name) {
-					t.Errorf("%s writes a value with words.%s: show its field of internal/metric", path, s.Sel.Name)
+					t.Errorf("%s writes a value with words.%s: show its field of internal/field/metric", path, s.Sel.Name)
 				}
 				return true
 			})

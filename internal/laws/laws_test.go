@@ -67,7 +67,7 @@ func TestModelImportsOnlyTheStandardLibrary(t *testing.T) {
 func TestViewsOnlyReadTheModel(t *testing.T) {
 	banned := []string{"internal/source/", "internal/book/ledger", "internal/sim", "internal/collect"}
 	for name, p := range packages(t) {
-		if !strings.HasPrefix(name, "internal/view/") && name != "internal/words" && name != "internal/event" {
+		if !strings.HasPrefix(name, "internal/view/") && name != "internal/field/words" && name != "internal/field/event" {
 			continue
 		}
 		for _, dep := range p.Deps {
@@ -138,7 +138,7 @@ func TestSourcesStandAlone(t *testing.T) {
 			continue
 		}
 		for _, imp := range p.Imports {
-			if strings.HasPrefix(imp, module+"internal/collect") || strings.HasPrefix(imp, module+"internal/view") || imp == module+"internal/words" {
+			if strings.HasPrefix(imp, module+"internal/collect") || strings.HasPrefix(imp, module+"internal/view") || imp == module+"internal/field/words" {
 				t.Errorf("%s imports %s", name, imp)
 			}
 		}

@@ -40,7 +40,7 @@ func TestResetNamesPath(t *testing.T) {
 			for _, call := range resets.FindAllString(string(b), -1) {
 				found++
 				_, target, _ := strings.Cut(call[len("tt-smi "):], " ")
-				if rel == "internal/words/reset.go" { // which writes the path with a name
+				if rel == "internal/field/words/reset.go" { // which writes the path with a name
 					target = strings.Replace(target, `" + nodePath`, "/dev/tenstorrent/", 1)
 				}
 				if !strings.HasPrefix(target, "/dev/tenstorrent/") {

@@ -19,6 +19,7 @@ import (
 	"github.com/ttmon/ttmon/internal/book/blocks"
 	"github.com/ttmon/ttmon/internal/book/callsite"
 	"github.com/ttmon/ttmon/internal/console"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/model/apitype"
@@ -27,7 +28,6 @@ import (
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/tui/bank"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Answer is what is known of the allocators of some processes.

@@ -14,13 +14,13 @@ import (
 	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/book/blocks"
 	"github.com/ttmon/ttmon/internal/book/callsite"
+	"github.com/ttmon/ttmon/internal/field/wire"
+	"github.com/ttmon/ttmon/internal/field/wire/sample"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/view/bankmap"
 	"github.com/ttmon/ttmon/internal/view/lines"
-	"github.com/ttmon/ttmon/internal/wire"
-	"github.com/ttmon/ttmon/internal/wire/sample"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 

@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/words"
+	"github.com/ttmon/ttmon/internal/field/words"
 )
 
 // reloadTimeout is how long a running ttmond may take to be executed again: what

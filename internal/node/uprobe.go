@@ -16,13 +16,13 @@ import (
 	"github.com/ttmon/ttmon/internal/base/budget"
 	"github.com/ttmon/ttmon/internal/book/claim"
 	"github.com/ttmon/ttmon/internal/collect"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/handover"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/hostfs/proc"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/model/apitype"
 	"github.com/ttmon/ttmon/internal/source/uprobe"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 type uprobeConfig struct {

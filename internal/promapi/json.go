@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"github.com/ttmon/ttmon/internal/wire"
+	"github.com/ttmon/ttmon/internal/field/wire"
 )
 
 // queryResult is a value whose memory the engine takes back after it is written.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/field/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/past/history/disk"
 	"github.com/ttmon/ttmon/internal/view/prom"

@@ -8,10 +8,10 @@ import (
 
 	"github.com/ttmon/ttmon/internal/book/blocks"
 	"github.com/ttmon/ttmon/internal/book/claim"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/source/track"
-	"github.com/ttmon/ttmon/internal/words"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 

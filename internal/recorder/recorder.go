@@ -8,10 +8,10 @@ import (
 
 	"github.com/ttmon/ttmon/internal/book/blocks"
 	"github.com/ttmon/ttmon/internal/book/failure"
-	"github.com/ttmon/ttmon/internal/event"
+	"github.com/ttmon/ttmon/internal/field/event"
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // Recorder writes to an Encoder. It belongs to one goroutine.

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // played is a player of a minute, a snapshot every two seconds and an event at

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // gapEvent tells that nothing is known from a time on.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/ttmon/ttmon/internal/book/blocks"
 	"github.com/ttmon/ttmon/internal/book/failure"
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // State is all that holds at a moment of a recording.

@@ -10,11 +10,11 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/book/blocks"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/mem"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Blocks are the allocators of a process at the moment.

@@ -13,10 +13,10 @@ import (
 	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/base/when"
 	"github.com/ttmon/ttmon/internal/console"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/model/history"
 	"github.com/ttmon/ttmon/internal/recording"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Recording is a recording that stands for a host.

@@ -19,6 +19,7 @@ import (
 	"github.com/ttmon/ttmon/internal/book/runreport"
 	"github.com/ttmon/ttmon/internal/book/runs"
 	"github.com/ttmon/ttmon/internal/console"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/preload"
@@ -26,7 +27,6 @@ import (
 	"github.com/ttmon/ttmon/internal/source/track"
 	"github.com/ttmon/ttmon/internal/unixsock"
 	"github.com/ttmon/ttmon/internal/view/runtext"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // How often ledgers are read while the program runs. They stay until they

@@ -8,8 +8,8 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/base/nearest"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Selection is what -i chose: devices by index, bus id, serial number, ASIC id or

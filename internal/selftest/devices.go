@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/board"
-	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/field/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/selftest/report"
 )

@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/selftest/report"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // The layout of tt-metal's accounting regions, as far as slots go: the same in

@@ -12,8 +12,8 @@ import (
 	"github.com/ttmon/ttmon/internal/alert"
 	"github.com/ttmon/ttmon/internal/alert/notify"
 	"github.com/ttmon/ttmon/internal/eventlog/watch"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // targets are those that are configured.

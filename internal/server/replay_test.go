@@ -16,10 +16,10 @@ import (
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/book/blocks"
 	"github.com/ttmon/ttmon/internal/book/failure"
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
-	"github.com/ttmon/ttmon/internal/wire"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/wire"
+	"github.com/ttmon/ttmon/internal/field/wire"
 )
 
 // Bounds of a frame. A snapshot of 32 boards with 2,000 processes has 2 MB.

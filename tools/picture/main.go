@@ -19,13 +19,13 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/base/config"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/picture"
 	"github.com/ttmon/ttmon/internal/view/tui/theme"
 	"github.com/ttmon/ttmon/internal/view/tui/top"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 func main() {

@@ -1,5 +1,5 @@
 // Numbers as text, where the API does not say them already: axes, cursors,
-// tooltips. The same forms as internal/words; a test compares them.
+// tooltips. The same forms as internal/field/words; a test compares them.
 
 import { state } from "./store";
 import type { Bound, SaidDevice, Value } from "./answers";

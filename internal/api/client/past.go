@@ -14,10 +14,10 @@ import (
 
 	"github.com/ttmon/ttmon/internal/book/runs"
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/model/params"
 	"github.com/ttmon/ttmon/internal/past/history/changed"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // Events asks for what happened, oldest first.

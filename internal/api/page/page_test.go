@@ -15,10 +15,10 @@ import (
 	"github.com/ttmon/ttmon/internal/book/blocks"
 	"github.com/ttmon/ttmon/internal/book/failure"
 	"github.com/ttmon/ttmon/internal/book/ledger"
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/pagejson"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 func TestMain(m *testing.M) { hermetic.Main(m) }

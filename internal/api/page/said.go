@@ -17,12 +17,12 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/api/past"
-	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/field/metric"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/facts"
 	"github.com/ttmon/ttmon/internal/view/pagejson"
 	"github.com/ttmon/ttmon/internal/view/sheet"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Moments finds the snapshot of another time; nil: none is kept.

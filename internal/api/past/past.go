@@ -17,11 +17,11 @@ import (
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/book/runs"
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/model/params"
 	"github.com/ttmon/ttmon/internal/past/history/changed"
 	"github.com/ttmon/ttmon/internal/past/history/held"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // Memory is what the daemon remembers. Each part may be nil: then there is

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/past/history/held"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // What a process held: every change of the last hour, and before that as the

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/past/history/held"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // What a process held: from the snapshots, and change by change as soon as those

@@ -17,8 +17,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // maxLine is far more than a snapshot of a large host takes.

@@ -10,8 +10,11 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/config"
 	"github.com/ttmon/ttmon/internal/collect/assess"
+	"github.com/ttmon/ttmon/internal/field/metric"
+	"github.com/ttmon/ttmon/internal/field/wire"
+	"github.com/ttmon/ttmon/internal/field/wire/sample"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/kube"
-	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/stream"
 	"github.com/ttmon/ttmon/internal/view/doctor"
@@ -25,9 +28,6 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/mem"
 	"github.com/ttmon/ttmon/internal/view/tui/top"
-	"github.com/ttmon/ttmon/internal/wire"
-	"github.com/ttmon/ttmon/internal/wire/sample"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // troubled are hosts in trouble, each fault alone, several at once, many chips.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/collect/assess"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // row is a host of devices in a row, two channels between neighbours; every

@@ -6,9 +6,9 @@ import (
 
 	"github.com/ttmon/ttmon/internal/collect/assess"
 	"github.com/ttmon/ttmon/internal/e2e/faults"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim/control"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // all are the faults of a host whose bus ids do not matter.

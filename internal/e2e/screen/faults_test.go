@@ -17,9 +17,9 @@ import (
 	"github.com/ttmon/ttmon/internal/collect/assess"
 	"github.com/ttmon/ttmon/internal/e2e/faults"
 	"github.com/ttmon/ttmon/internal/e2e/programs"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/sim"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // watched is a simulated host with both daemons, a Prometheus that scrapes it, and

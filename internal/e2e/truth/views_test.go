@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // figure is one number that a view shows, and what it should be.

@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/words"
 	"github.com/ttmon/ttmon/lib/libtest"
 )
 

@@ -5,8 +5,8 @@ package watch
 import (
 	"fmt"
 
-	"github.com/ttmon/ttmon/internal/event"
-	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/field/event"
+	"github.com/ttmon/ttmon/internal/field/metric"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

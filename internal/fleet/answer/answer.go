@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/collect/assess"
+	"github.com/ttmon/ttmon/internal/field/metric"
+	"github.com/ttmon/ttmon/internal/field/sums"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/fleet/query"
-	"github.com/ttmon/ttmon/internal/fleet/sums"
-	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Answer is the fleet at one moment: a line for each host. The devices of the

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/collect/assess"
-	"github.com/ttmon/ttmon/internal/fleet/sums"
+	"github.com/ttmon/ttmon/internal/field/sums"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/prom"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api/client"
-	"github.com/ttmon/ttmon/internal/fleet/sums"
+	"github.com/ttmon/ttmon/internal/field/sums"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/text"
 )

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/book/launches"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // programStream is how programs come in. Without in they are not asked for.

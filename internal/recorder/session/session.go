@@ -24,12 +24,12 @@ import (
 	"github.com/ttmon/ttmon/internal/book/launches"
 	"github.com/ttmon/ttmon/internal/console"
 	"github.com/ttmon/ttmon/internal/eventlog"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/recorder"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/source/track"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // DrainEvery is how often Tick is to be called: then what processes report is

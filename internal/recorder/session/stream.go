@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/book/blocks/changes"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // stream is how the changes of a ttmond come in.

@@ -18,11 +18,11 @@ import (
 
 	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/eventlog/watch"
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/model/params"
 	"github.com/ttmon/ttmon/internal/server"
 	"github.com/ttmon/ttmon/internal/stream"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 // Times.

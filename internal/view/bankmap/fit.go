@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/book/blocks"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // FitQuery is a question as people write it: would a buffer of this size, or a tensor

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/book/blocks"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Holder is a line of the program and what it holds of each bank.

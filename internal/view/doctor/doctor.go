@@ -8,9 +8,9 @@ package doctor
 import (
 	"time"
 
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/model/apitype"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Level is how a check came out.

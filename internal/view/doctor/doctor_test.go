@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/field/wire/sample"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/model/apitype"
 	"github.com/ttmon/ttmon/internal/view/doctor"
-	"github.com/ttmon/ttmon/internal/wire/sample"
 )
 
 // well is a host on which there is nothing to say but that it is well.

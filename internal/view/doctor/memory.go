@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/model/apitype"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 const startDaemon = "systemctl enable --now ttmond"

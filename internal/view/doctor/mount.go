@@ -3,7 +3,7 @@ package doctor
 import (
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/words"
+	"github.com/ttmon/ttmon/internal/field/words"
 )
 
 // mounted says what of the host a container does not see, and reports whether

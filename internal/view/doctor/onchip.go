@@ -1,8 +1,8 @@
 package doctor
 
 import (
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // onChip says what ttmond reads of the chips' own firmware, and what it could.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/ttmon/ttmon/internal/field/metric"
 	"github.com/ttmon/ttmon/internal/golden"
-	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/view/prom"
 )
 

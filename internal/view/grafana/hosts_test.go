@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 
+	"github.com/ttmon/ttmon/internal/field/metric"
 	"github.com/ttmon/ttmon/internal/hermetic"
-	"github.com/ttmon/ttmon/internal/metric"
 )
 
 func TestMain(m *testing.M) { hermetic.Main(m) }

@@ -4,9 +4,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Column is one column of a table. It is as wide as the most of its least width, its

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/collect/assess"
+	"github.com/ttmon/ttmon/internal/field/wire/sample"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/wire/sample"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Devices and processes are in the snapshot's order, and every figure is what

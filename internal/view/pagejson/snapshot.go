@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/collect/assess"
-	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/field/metric"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/sheet"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Snapshot is what is said about a snapshot. Devices and processes are in the

@@ -2,8 +2,8 @@ package pagejson
 
 import (
 	"github.com/ttmon/ttmon/internal/collect/assess"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // totals adds up the host.

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	commonmodel "github.com/prometheus/common/model"
 
-	"github.com/ttmon/ttmon/internal/wire/sample"
+	"github.com/ttmon/ttmon/internal/field/wire/sample"
 )
 
 // BenchmarkPage compares a page of 32 boards with one that client_golang writes of

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/book/callsite"
 	"github.com/ttmon/ttmon/internal/book/runs"
-	"github.com/ttmon/ttmon/internal/words"
+	"github.com/ttmon/ttmon/internal/field/words"
 )
 
 // node is a frame of a flame graph: what it and all it called held.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/ttmon/ttmon/internal/book/runreport"
 	"github.com/ttmon/ttmon/internal/book/runs"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Leaked says why a check for leaks failed: how much was not freed, what is allowed, and

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Meter is the line that shows what is held while a program runs. It writes

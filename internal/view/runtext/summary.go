@@ -11,12 +11,12 @@ import (
 	"github.com/ttmon/ttmon/internal/book/runreport"
 	"github.com/ttmon/ttmon/internal/book/runs"
 	"github.com/ttmon/ttmon/internal/field/story"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/runwords"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/why"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Options say for whom the summary is printed.

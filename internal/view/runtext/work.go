@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/book/runs"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // opsShown is how many operations of a chip the summary has, of a few chips or

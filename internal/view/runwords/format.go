@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/book/runs"
-	"github.com/ttmon/ttmon/internal/words"
+	"github.com/ttmon/ttmon/internal/field/words"
 )
 
 // Present completes runs of an answer with their words.

@@ -3,9 +3,9 @@ package sheet
 import (
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Lines draws a sheet in so many columns, for text.

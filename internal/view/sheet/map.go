@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/book/blocks"
-	"github.com/ttmon/ttmon/internal/words"
+	"github.com/ttmon/ttmon/internal/field/words"
 )
 
 // Map is a bank along its addresses.

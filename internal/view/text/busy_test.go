@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/field/wire/sample"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/text"
-	"github.com/ttmon/ttmon/internal/wire/sample"
 )
 
 // What is not known of any chip of a board is said once, in the board's row;

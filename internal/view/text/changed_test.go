@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/past/history/changed"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 func TestAppendChanged(t *testing.T) {

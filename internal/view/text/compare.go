@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/book/runs/compare"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/view/runwords"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // AppendComparison says how two runs differ: a verdict, then the figures that

@@ -9,10 +9,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ttmon/ttmon/internal/collect/assess"
-	"github.com/ttmon/ttmon/internal/fleet/sums"
+	"github.com/ttmon/ttmon/internal/field/sums"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 func TestAppendFleet(t *testing.T) {

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/fleet/sums"
+	"github.com/ttmon/ttmon/internal/field/sums"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/view/lines"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // AppendFleetLinks draws a line for each link between hosts, those that are down

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/base/budget"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model/apitype"
 	"github.com/ttmon/ttmon/internal/view/lines"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // HealthState is the state of a daemon, with the number of its warnings: ok, 1 warning.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Line is a series over time, for AppendHistory.

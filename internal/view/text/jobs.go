@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/book/runs"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/runwords"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // jobHeads are the titles of the table of jobs; jobHeadsCSV those for scripts.

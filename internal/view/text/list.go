@@ -4,9 +4,9 @@ import (
 	"strconv"
 
 	"github.com/ttmon/ttmon/internal/collect/assess"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // AppendList appends one line per device: index, name, and every id by which

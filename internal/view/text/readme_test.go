@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/field/wire/sample"
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/text"
-	"github.com/ttmon/ttmon/internal/wire/sample"
 )
 
 // shown is the host of the README: two programs, a link below what it could

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/book/runs"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/facts"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/sheet"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // runHeadsCSV are the titles of the table of runs for scripts.

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/field/words"
 	selftest "github.com/ttmon/ttmon/internal/selftest/report"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // AppendSelftest appends the table of a self-test. Rows of several devices that

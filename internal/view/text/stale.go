@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // AppendStale appends a line per dead process: where it left what, how long it has been silent,

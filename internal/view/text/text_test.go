@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/field/metric"
+	"github.com/ttmon/ttmon/internal/field/wire/sample"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/golden"
-	"github.com/ttmon/ttmon/internal/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/text"
-	"github.com/ttmon/ttmon/internal/wire/sample"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 type host struct {

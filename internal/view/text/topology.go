@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/board/mesh"
-	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/field/metric"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	draw "github.com/ttmon/ttmon/internal/view/mesh"
 	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // AppendTopology appends the matrix of what lies between devices, and what its

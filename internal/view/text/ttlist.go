@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // AppendTTList appends the listing of tt-smi -ls: all chips, then those that

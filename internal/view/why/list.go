@@ -8,9 +8,9 @@ import (
 
 	"github.com/ttmon/ttmon/internal/book/failure"
 	"github.com/ttmon/ttmon/internal/field/story"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/lines"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // AppendList appends a table of failures, in the order of the list.

@@ -17,9 +17,9 @@ import (
 	"github.com/ttmon/ttmon/internal/book/callsite"
 	"github.com/ttmon/ttmon/internal/book/failure"
 	"github.com/ttmon/ttmon/internal/field/story"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/sheet"
-	"github.com/ttmon/ttmon/internal/words"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	hosts "github.com/ttmon/ttmon/internal/field/wire/sample"
 	"github.com/ttmon/ttmon/internal/view/prom"
-	hosts "github.com/ttmon/ttmon/internal/wire/sample"
 )
 
 // BenchmarkAppend is a second's samples of a Galaxy.

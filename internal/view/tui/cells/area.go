@@ -5,7 +5,7 @@ import (
 
 	"github.com/rivo/uniseg"
 
-	"github.com/ttmon/ttmon/internal/words"
+	"github.com/ttmon/ttmon/internal/field/words"
 )
 
 // Area is a rectangle of a grid. Coordinates are its own, from 0; drawing

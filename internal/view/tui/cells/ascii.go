@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/words"
+	"github.com/ttmon/ttmon/internal/field/words"
 )
 
 // ASCII replaces everything that is not ASCII, cell for cell, for terminals and files

@@ -3,7 +3,7 @@ package cells
 import (
 	"math"
 
-	"github.com/ttmon/ttmon/internal/words"
+	"github.com/ttmon/ttmon/internal/field/words"
 )
 
 // Bar is a gauge and its figure: "[████████▌      ] 10.2/24.0 GiB". The figure

@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/collect/assess"
-	"github.com/ttmon/ttmon/internal/fleet/sums"
+	"github.com/ttmon/ttmon/internal/field/sums"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // order is what hosts are sorted by.

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/collect/assess"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // drawOverview draws all chips, with as much of each as there is room for.

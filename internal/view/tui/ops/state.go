@@ -10,12 +10,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/field/metric"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Options is what the screen starts with.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/base/config"
+	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/model/history"
@@ -15,7 +16,6 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/top"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
-	"github.com/ttmon/ttmon/internal/wire"
 )
 
 func TestMain(m *testing.M) { hermetic.Main(m) }

@@ -3,11 +3,11 @@ package top
 import (
 	"time"
 
-	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/field/metric"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/filter"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // commandColumn is the one that the tree is drawn before and that scrolls sideways.

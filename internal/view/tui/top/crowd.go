@@ -3,11 +3,11 @@ package top
 import (
 	"slices"
 
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/model/history"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/chart"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // crowd reports whether a chart has more devices than lines can be told apart:

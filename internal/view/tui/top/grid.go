@@ -4,9 +4,9 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // drawGrid draws a cell per device: by tray where there are trays, else

@@ -8,13 +8,13 @@ import (
 
 	"github.com/ttmon/ttmon/internal/board/mesh"
 	"github.com/ttmon/ttmon/internal/collect/assess"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/facts"
 	columns "github.com/ttmon/ttmon/internal/view/lines"
 	draw "github.com/ttmon/ttmon/internal/view/mesh"
 	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // linksPage is the mesh: chips where they are, Ethernet links by their state.

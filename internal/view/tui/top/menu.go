@@ -4,11 +4,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/field/metric"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // menu is a dialog with a list to choose from.

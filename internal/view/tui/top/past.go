@@ -3,10 +3,10 @@ package top
 import (
 	"time"
 
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/act"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // showEarlier moves the moment that the whole screen shows.

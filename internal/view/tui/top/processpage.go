@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/facts"
 	"github.com/ttmon/ttmon/internal/view/sheet"
@@ -14,7 +15,6 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 	"github.com/ttmon/ttmon/internal/view/tui/mem"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // processPage is everything known about one process.

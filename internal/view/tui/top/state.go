@@ -7,7 +7,8 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/config"
 	"github.com/ttmon/ttmon/internal/collect/assess"
-	"github.com/ttmon/ttmon/internal/event"
+	"github.com/ttmon/ttmon/internal/field/event"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/model/history"
 	"github.com/ttmon/ttmon/internal/view/tui"
@@ -16,7 +17,6 @@ import (
 	"github.com/ttmon/ttmon/internal/view/tui/gauge"
 	"github.com/ttmon/ttmon/internal/view/tui/mem"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Options is what a screen starts with.

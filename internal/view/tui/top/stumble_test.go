@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/base/config"
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/view/tui"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // The columns that show are ticked, and ticking one takes none away.

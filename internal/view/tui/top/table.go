@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/base/config"
-	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/field/metric"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui/filter"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"

@@ -3,7 +3,7 @@ package top
 import (
 	"slices"
 
-	"github.com/ttmon/ttmon/internal/metric"
+	"github.com/ttmon/ttmon/internal/field/metric"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
-	"github.com/ttmon/ttmon/internal/words"
 )
 
 // Line is a line of text being edited, with the keys of a shell.
