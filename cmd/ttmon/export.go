@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ttmon/ttmon/internal/base/exit"
+	"github.com/ttmon/ttmon/internal/cli/session"
 	"github.com/ttmon/ttmon/internal/export"
 	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/metaltrace"
-	"github.com/ttmon/ttmon/internal/recorder/session"
 	"github.com/ttmon/ttmon/internal/recording"
 	"github.com/ttmon/ttmon/internal/replay"
 )

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ttmon/ttmon/internal/base/exit"
-	"github.com/ttmon/ttmon/internal/recorder/session"
+	"github.com/ttmon/ttmon/internal/cli/session"
 )
 
 // recordCmd is the command ttmon record with its flags.

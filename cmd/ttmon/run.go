@@ -9,11 +9,11 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/book/runreport"
+	"github.com/ttmon/ttmon/internal/cli/session"
 	"github.com/ttmon/ttmon/internal/console"
 	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/preload"
-	"github.com/ttmon/ttmon/internal/recorder/session"
 	"github.com/ttmon/ttmon/internal/run"
 	"github.com/ttmon/ttmon/internal/view/runtext"
 )

@@ -11,10 +11,10 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/book/runreport"
+	"github.com/ttmon/ttmon/internal/cli/session"
 	"github.com/ttmon/ttmon/internal/field/wire/sample"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/recorder/session"
 	"github.com/ttmon/ttmon/internal/recording"
 )
 
