@@ -16,10 +16,10 @@ import (
 	"github.com/ttmon/ttmon/internal/base/version"
 	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/handover"
-	"github.com/ttmon/ttmon/internal/server"
-	"github.com/ttmon/ttmon/internal/server/auto"
-	"github.com/ttmon/ttmon/internal/server/follow"
-	"github.com/ttmon/ttmon/internal/server/local"
+	"github.com/ttmon/ttmon/internal/past/server"
+	"github.com/ttmon/ttmon/internal/past/server/auto"
+	"github.com/ttmon/ttmon/internal/past/server/follow"
+	"github.com/ttmon/ttmon/internal/past/server/local"
 )
 
 func main() {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ttmon/ttmon/internal/clidocs"
-	"github.com/ttmon/ttmon/internal/server"
+	"github.com/ttmon/ttmon/internal/past/server"
 )
 
 // TestManual: docs/man/ttmon-server.8 says what the program says.

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ttmon/ttmon/internal/daemon"
-	"github.com/ttmon/ttmon/internal/server"
+	"github.com/ttmon/ttmon/internal/past/server"
 )
 
 // fleetCommand is what `ttmon fleet --serve` runs.

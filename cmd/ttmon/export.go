@@ -16,7 +16,7 @@ import (
 	"github.com/ttmon/ttmon/internal/export"
 	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/metaltrace"
-	"github.com/ttmon/ttmon/internal/recording"
+	"github.com/ttmon/ttmon/internal/past/recording"
 	"github.com/ttmon/ttmon/internal/replay"
 )
 

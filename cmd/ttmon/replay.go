@@ -10,7 +10,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/model/history"
-	"github.com/ttmon/ttmon/internal/recording"
+	"github.com/ttmon/ttmon/internal/past/recording"
 	"github.com/ttmon/ttmon/internal/replay"
 )
 

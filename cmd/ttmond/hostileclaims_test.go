@@ -13,8 +13,8 @@ import (
 	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/past/recording"
 	"github.com/ttmon/ttmon/internal/past/runs/keep"
-	"github.com/ttmon/ttmon/internal/recording"
 )
 
 // Users have allocators with as many blocks as they can: they are no longer

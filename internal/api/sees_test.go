@@ -17,8 +17,6 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/api"
-	"github.com/ttmon/ttmon/internal/api/page"
-	"github.com/ttmon/ttmon/internal/api/past"
 	"github.com/ttmon/ttmon/internal/book/blocks"
 	"github.com/ttmon/ttmon/internal/book/blocks/changes"
 	"github.com/ttmon/ttmon/internal/book/callsite/atpeak"
@@ -29,7 +27,9 @@ import (
 	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/past"
 	"github.com/ttmon/ttmon/internal/past/history/changed"
+	"github.com/ttmon/ttmon/internal/past/page"
 	"github.com/ttmon/ttmon/internal/stream"
 	"github.com/ttmon/ttmon/internal/stream/backlog"
 )

@@ -1,7 +1,7 @@
 // Package export hands recordings to the viewers that people already use:
 // Perfetto, pprof, spreadsheets, Prometheus.
 //
-// Its place in the flow: it reads internal/recording and, beside it, the traces
+// Its place in the flow: it reads internal/past/recording and, beside it, the traces
 // of tt-metal that internal/metaltrace laid on the same clock; cmd/ttmon writes
 // what it makes to a file.
 //

@@ -13,8 +13,8 @@ import (
 	"github.com/ttmon/ttmon/internal/book/runreport"
 	"github.com/ttmon/ttmon/internal/book/runs"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/past/recording"
 	"github.com/ttmon/ttmon/internal/past/runs/lines"
-	"github.com/ttmon/ttmon/internal/recording"
 )
 
 // errNoBlocks is the error of a recording in which no program told its blocks.

@@ -7,7 +7,7 @@ import (
 	"github.com/ttmon/ttmon/internal/book/launches"
 	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/recording"
+	"github.com/ttmon/ttmon/internal/past/recording"
 )
 
 // Every program that was recorded is a slice on a track of its chip, by process. A

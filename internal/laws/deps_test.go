@@ -66,7 +66,7 @@ func TestRootsHalfIsSmall(t *testing.T) {
 		case line != "" && strings.Contains(section, "/"):
 			others++
 		}
-		if slices.Contains([]string{"internal/server", "internal/journal", "internal/past/history/disk", "internal/promapi", "internal/alert", "internal/httpguard"}, line) {
+		if slices.Contains([]string{"internal/past/server", "internal/past/journal", "internal/past/history/disk", "internal/past/promapi", "internal/past/alert", "internal/past/httpguard"}, line) {
 			t.Errorf("ttmond links %s, which is for ttmon-server", line)
 		}
 	}

@@ -24,7 +24,7 @@ var arrangements = map[string]string{
 	"internal/view/tui/top/block.go":  "a device in a block",
 	"internal/view/tui/top/health.go": "its worst, in words",
 	"internal/field/sums/sums.go":     "what is summed over hosts, by the names of its recording rules",
-	"internal/fleet/server.go":        "what cells are coloured by until a user chooses",
+	"internal/past/fleet/server.go":   "what cells are coloured by until a user chooses",
 	"internal/selftest/devices.go":    "second witnesses, each of one field",
 	"internal/selftest/official.go":   "second witnesses, each of one field",
 	"cmd/ttmon/mode.go":               "what is shown in the place of busy",

@@ -17,30 +17,30 @@ import (
 // exceptions are where a word of the glossary's right column means something else,
 // or is what another program prints. By file, below the module.
 var exceptions = map[string][]string{
-	"internal/e2e/truth/composition_test.go": {"nobody"}, // the user, here and below
-	"internal/e2e/truth/mixed_test.go":       {"nobody"},
-	"internal/e2e/truth/rights_test.go":      {"nobody"},
-	"internal/e2e/truth/runs_test.go":        {"nobody"},
-	"internal/e2e/truth/stage_test.go":       {"nobody"},
-	"internal/e2e/truth/ttnn_test.go":        {"nobody"},
-	"cmd/ttmon-sim/cli_test.go":              {"nobody"}, // the user
-	"internal/laws/glossary_test.go":         {"anew", "fate", "goes on", "heir", "nobody", "patience", "taken for", "tells of", "tells whether"},
-	"internal/hostfs/proc/tree_test.go":      {"nobody"},   // the Unix user
-	"internal/source/uprobe/handover.go":     {"fate"},     // the name of descriptors that a predecessor passes
-	"internal/e2e/daemon_test.go":            {"nobody"},   // the Unix user
-	"internal/e2e/failures_test.go":          {"nobody"},   // the Unix user
-	"internal/e2e/memory_rights_test.go":     {"nobody"},   // the Unix user
-	"internal/e2e/memory_stale_test.go":      {"nobody"},   // the Unix user
-	"internal/e2e/process_test.go":           {"nobody"},   // the Unix user
-	"internal/e2e/selftest_program_test.go":  {"nobody"},   // the Unix user
-	"internal/e2e/selftest_test.go":          {"nobody"},   // the Unix user
-	"internal/e2e/slurm/slurm_test.go":       {"nobody"},   // packaging/slurm/epilog.sh matches the sentence
-	"internal/alert/notify/notify_test.go":   {"nobody"},   // the Unix user
-	"internal/server/alerts.go":              {"nobody"},   // the Unix user
-	"internal/view/text/jobs.go":             {"nobody"},   // packaging/slurm/epilog.sh matches the sentence
-	"internal/view/text/jobs_test.go":        {"nobody"},   // packaging/slurm/epilog.sh matches the sentence
-	"web/src/share.ts":                       {"tells of"}, // a comment: the bundle is made of the file as it is
-	"web/src/watch.ts":                       {"tells of"},
+	"internal/e2e/truth/composition_test.go":    {"nobody"}, // the user, here and below
+	"internal/e2e/truth/mixed_test.go":          {"nobody"},
+	"internal/e2e/truth/rights_test.go":         {"nobody"},
+	"internal/e2e/truth/runs_test.go":           {"nobody"},
+	"internal/e2e/truth/stage_test.go":          {"nobody"},
+	"internal/e2e/truth/ttnn_test.go":           {"nobody"},
+	"cmd/ttmon-sim/cli_test.go":                 {"nobody"}, // the user
+	"internal/laws/glossary_test.go":            {"anew", "fate", "goes on", "heir", "nobody", "patience", "taken for", "tells of", "tells whether"},
+	"internal/hostfs/proc/tree_test.go":         {"nobody"},   // the Unix user
+	"internal/source/uprobe/handover.go":        {"fate"},     // the name of descriptors that a predecessor passes
+	"internal/e2e/daemon_test.go":               {"nobody"},   // the Unix user
+	"internal/e2e/failures_test.go":             {"nobody"},   // the Unix user
+	"internal/e2e/memory_rights_test.go":        {"nobody"},   // the Unix user
+	"internal/e2e/memory_stale_test.go":         {"nobody"},   // the Unix user
+	"internal/e2e/process_test.go":              {"nobody"},   // the Unix user
+	"internal/e2e/selftest_program_test.go":     {"nobody"},   // the Unix user
+	"internal/e2e/selftest_test.go":             {"nobody"},   // the Unix user
+	"internal/e2e/slurm/slurm_test.go":          {"nobody"},   // packaging/slurm/epilog.sh matches the sentence
+	"internal/past/alert/notify/notify_test.go": {"nobody"},   // the Unix user
+	"internal/past/server/alerts.go":            {"nobody"},   // the Unix user
+	"internal/view/text/jobs.go":                {"nobody"},   // packaging/slurm/epilog.sh matches the sentence
+	"internal/view/text/jobs_test.go":           {"nobody"},   // packaging/slurm/epilog.sh matches the sentence
+	"web/src/share.ts":                          {"tells of"}, // a comment: the bundle is made of the file as it is
+	"web/src/watch.ts":                          {"tells of"},
 }
 
 // TestGlossary: names, comments, messages, help and docs use the trade's word for a

@@ -191,9 +191,9 @@ const maxThirdParty = 30
 func TestTTMondIsSmall(t *testing.T) {
 	p := packages(t)["cmd/ttmond"]
 	banned := []string{
-		"github.com/prometheus/", "github.com/klauspost/", module + "internal/server", module + "internal/promapi", module + "internal/alert",
-		module + "internal/past/history/disk", module + "internal/remotewrite", module + "internal/kube", module + "internal/view/web", module + "internal/httpguard",
-		module + "internal/api/past", module + "internal/api/page", module + "internal/view/", module + "internal/book/runs", module + "internal/book/runreport", module + "internal/model/history", module + "internal/journal", module + "internal/recording", module + "internal/recorder",
+		"github.com/prometheus/", "github.com/klauspost/", module + "internal/past/server", module + "internal/past/promapi", module + "internal/past/alert",
+		module + "internal/past/history/disk", module + "internal/past/remotewrite", module + "internal/past/kube", module + "internal/view/web", module + "internal/past/httpguard",
+		module + "internal/past", module + "internal/past/page", module + "internal/view/", module + "internal/book/runs", module + "internal/book/runreport", module + "internal/model/history", module + "internal/past/journal", module + "internal/past/recording", module + "internal/past/recorder",
 	}
 	var others []string
 	for _, dep := range p.Deps {

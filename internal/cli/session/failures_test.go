@@ -9,7 +9,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/recording"
+	"github.com/ttmon/ttmon/internal/past/recording"
 	"github.com/ttmon/ttmon/internal/source/track"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )

@@ -1,6 +1,6 @@
 // Package session records a host while it runs: it takes snapshots, follows what
 // processes report and what ttmond sees through the kernel, and has
-// internal/recorder write it in order. ttmon record and ttmon run --record use it.
+// internal/past/recorder write it in order. ttmon record and ttmon run --record use it.
 package session
 
 import (
@@ -27,8 +27,8 @@ import (
 	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/recorder"
-	"github.com/ttmon/ttmon/internal/recording"
+	"github.com/ttmon/ttmon/internal/past/recorder"
+	"github.com/ttmon/ttmon/internal/past/recording"
 	"github.com/ttmon/ttmon/internal/source/track"
 )
 

@@ -17,8 +17,8 @@ import (
 
 	core "k8s.io/api/core/v1"
 
-	"github.com/ttmon/ttmon/internal/kube"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/past/kube"
 )
 
 func newReader(b []byte) *bufio.Reader { return bufio.NewReader(bytes.NewReader(b)) }

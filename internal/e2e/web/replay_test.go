@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/recording"
+	"github.com/ttmon/ttmon/internal/past/recording"
 	"github.com/ttmon/ttmon/internal/sim"
 )
 

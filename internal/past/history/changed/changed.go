@@ -9,7 +9,7 @@
 // that a device which is lost does not hide what moved. It is meant to be checked
 // by eye and by hand, not to be clever.
 //
-// The package only counts; internal/server reads the history for it.
+// The package only counts; internal/past/server reads the history for it.
 package changed
 
 import (

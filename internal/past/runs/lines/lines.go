@@ -1,7 +1,7 @@
 // Package lines finds which lines of a program held how much device memory: from
 // the allocations in a recording.
 //
-// Its place in the flow: it reads internal/recording; ttmon diff compares what it
+// Its place in the flow: it reads internal/past/recording; ttmon diff compares what it
 // finds.
 package lines
 
@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/book/runs"
-	"github.com/ttmon/ttmon/internal/recording"
+	"github.com/ttmon/ttmon/internal/past/recording"
 )
 
 // Of finds the lines of a run in a recording, as far as a moment. places says which
