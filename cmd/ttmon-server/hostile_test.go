@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/node/api"
 )
 
 // attackVar says that this program is an attacker, and which.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/node/api"
 )
 
 // question is what one process asks a ttmond, as its user.

@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/base/version"
-	"github.com/ttmon/ttmon/internal/daemon"
-	"github.com/ttmon/ttmon/internal/handover"
+	"github.com/ttmon/ttmon/internal/node/api/client"
+	"github.com/ttmon/ttmon/internal/node/daemon"
+	"github.com/ttmon/ttmon/internal/node/handover"
 	"github.com/ttmon/ttmon/internal/past/server"
 	"github.com/ttmon/ttmon/internal/past/server/auto"
 	"github.com/ttmon/ttmon/internal/past/server/follow"

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/daemon"
+	"github.com/ttmon/ttmon/internal/node/daemon"
 )
 
 // A root that is not there is an error of the command line, not a host without

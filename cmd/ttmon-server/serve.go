@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ttmon/ttmon/internal/daemon"
+	"github.com/ttmon/ttmon/internal/node/daemon"
 	"github.com/ttmon/ttmon/internal/past/server"
 )
 

@@ -18,8 +18,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	apiclient "github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/hermetic"
+	apiclient "github.com/ttmon/ttmon/internal/node/api/client"
 )
 
 // Each attack, by a user of its own, three at a time.

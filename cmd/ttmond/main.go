@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ttmon/ttmon/internal/base/version"
-	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/node"
+	"github.com/ttmon/ttmon/internal/node/daemon"
 	"github.com/ttmon/ttmon/internal/source/chipread"
 )
 

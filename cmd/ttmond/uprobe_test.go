@@ -12,9 +12,9 @@ import (
 
 	"github.com/ttmon/ttmon/internal/e2e/programs"
 
-	apiclient "github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/book/blocks/changes"
 	"github.com/ttmon/ttmon/internal/model/apitype"
+	apiclient "github.com/ttmon/ttmon/internal/node/api/client"
 )
 
 // startAllocating starts a program with a library that looks like tt-metal's;

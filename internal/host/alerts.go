@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/node/api/client"
 )
 
 // alertTimeout is how long a ttmon-server may take to answer which alerts fire:

@@ -19,7 +19,7 @@ var steps = []string{
 	"internal/collect/assess/assess_test.go TestSamplesApart",
 	"internal/base/budget/budget_test.go TestAcquire",
 	"internal/collect/gather/early_test.go TestEarlyRead",
-	"internal/handover/handover_test.go TestStore",
+	"internal/node/handover/handover_test.go TestStore",
 	"internal/past/history/disk/store_test.go TestSeriesSet",
 	"internal/laws/glossary_test.go TestGlossary", // over the exceptions, once the files are read
 	"internal/laws/laws_test.go TestTTMonIsLight", // for each of some hundred packages

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/model/apitype"
+	"github.com/ttmon/ttmon/internal/node/api/client"
 	"github.com/ttmon/ttmon/internal/view/lines"
 )
 

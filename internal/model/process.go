@@ -11,7 +11,7 @@ import "time"
 // "past" is as "proc" as long as the process runs; later not for clients without a name:
 // arguments may have secrets in them, and who is not a user of the host never could
 // have read them. "fields": each field inside says it. TestEveryAnswerIsDecided of
-// internal/api checks it in every answer.
+// internal/node/api checks it in every answer.
 type Process struct {
 	PID        int              `see:"all"`
 	StartTicks uint64           `see:"all"` // field 22 of /proc/<pid>/stat: clock ticks after boot

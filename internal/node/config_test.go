@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ttmon/ttmon/internal/daemon"
+	"github.com/ttmon/ttmon/internal/node/daemon"
 )
 
 func write(t *testing.T, text string) string {

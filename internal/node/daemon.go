@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/base/version"
 	"github.com/ttmon/ttmon/internal/book/ledger"
-	"github.com/ttmon/ttmon/internal/daemon"
-	"github.com/ttmon/ttmon/internal/handover"
+	"github.com/ttmon/ttmon/internal/node/api"
+	"github.com/ttmon/ttmon/internal/node/daemon"
+	"github.com/ttmon/ttmon/internal/node/handover"
+	"github.com/ttmon/ttmon/internal/node/stream/backlog"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
-	"github.com/ttmon/ttmon/internal/stream/backlog"
 )
 
 // ttmond is a running daemon.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/book/ledger"
+	"github.com/ttmon/ttmon/internal/node/api"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
 )
 

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/handover"
-	"github.com/ttmon/ttmon/internal/unixsock"
+	"github.com/ttmon/ttmon/internal/node/handover"
+	"github.com/ttmon/ttmon/internal/node/unixsock"
 )
 
 // A stop closes no connection: an old client would die of it at its next report. A

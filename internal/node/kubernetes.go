@@ -9,8 +9,8 @@ import (
 
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/node/stream"
 	"github.com/ttmon/ttmon/internal/source/podres"
-	"github.com/ttmon/ttmon/internal/stream"
 )
 
 type kubernetesConfig struct {

@@ -1,9 +1,9 @@
 package node
 
 import (
-	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/hostfs/proc"
+	"github.com/ttmon/ttmon/internal/node/api"
 )
 
 // findBlocks finds the allocators of a process, as the collector believes them.

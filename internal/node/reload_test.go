@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/daemon"
+	"github.com/ttmon/ttmon/internal/node/daemon"
 )
 
 // Every setting of the file that a reload changes is said: none is passed over in

@@ -17,9 +17,9 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/version"
 	"github.com/ttmon/ttmon/internal/collect"
-	"github.com/ttmon/ttmon/internal/daemon"
-	"github.com/ttmon/ttmon/internal/handover"
-	"github.com/ttmon/ttmon/internal/unixsock"
+	"github.com/ttmon/ttmon/internal/node/daemon"
+	"github.com/ttmon/ttmon/internal/node/handover"
+	"github.com/ttmon/ttmon/internal/node/unixsock"
 )
 
 // There is one way in which a running ttmond changes, whether its configuration is

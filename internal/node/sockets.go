@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/book/ledger"
-	"github.com/ttmon/ttmon/internal/daemon"
-	"github.com/ttmon/ttmon/internal/handover"
+	"github.com/ttmon/ttmon/internal/node/daemon"
+	"github.com/ttmon/ttmon/internal/node/handover"
+	"github.com/ttmon/ttmon/internal/node/unixsock"
 	"github.com/ttmon/ttmon/internal/source/uprobe"
-	"github.com/ttmon/ttmon/internal/unixsock"
 )
 
 // inherited are the sockets and the state of a daemon at startup: made by it, or

@@ -16,7 +16,7 @@ import (
 	"github.com/ttmon/ttmon/internal/base/version"
 	"github.com/ttmon/ttmon/internal/book/ledger"
 	"github.com/ttmon/ttmon/internal/collect"
-	"github.com/ttmon/ttmon/internal/handover"
+	"github.com/ttmon/ttmon/internal/node/handover"
 	"github.com/ttmon/ttmon/internal/source/allocsock"
 )
 

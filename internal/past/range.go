@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/field/metric"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/node/api"
 )
 
 // Series is one line of an answer to a question in PromQL. Times are in Unix

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/book/ledger"
+	"github.com/ttmon/ttmon/internal/node/api"
 )
 
 // asked notes the questions, and answers each with two points of a device.

@@ -3,8 +3,8 @@ package past
 import (
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/book/runs"
+	"github.com/ttmon/ttmon/internal/node/api"
 )
 
 // Where /proc hides processes, a run does not tell who shared its devices.

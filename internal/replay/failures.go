@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/book/failure"
+	"github.com/ttmon/ttmon/internal/node/api/client"
 )
 
 // Failures are the requests for memory that failed while it was recorded, newest

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/book/failure"
+	"github.com/ttmon/ttmon/internal/node/api/client"
 )
 
 func TestFailuresByName(t *testing.T) {

@@ -1,5 +1,5 @@
 // What the API answers, as far as the page reads it. Made from the Go types that are
-// sent (internal/api, TestPageTypes; make update): change those.
+// sent (internal/node/api, TestPageTypes; make update): change those.
 
 export type Bound = "exact" | "at_least" | "unsure";
 

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/field/metric"
 	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/node/api/client"
 )
 
 func TestMain(m *testing.M) { hermetic.Main(m) }

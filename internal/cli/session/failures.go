@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/book/failure"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/node/api/client"
 	"github.com/ttmon/ttmon/internal/source/track"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/node/api/client"
 )
 
 // received is what came from a ttmond that is followed: that it began to send, a

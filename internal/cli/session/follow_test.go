@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api/client"
+	"github.com/ttmon/ttmon/internal/node/api/client"
 )
 
 // numbers sends numbers up to its last one.

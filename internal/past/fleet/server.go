@@ -15,10 +15,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/field/metric"
 	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/node/api/client"
 	"github.com/ttmon/ttmon/internal/past/fleet/answer"
 	"github.com/ttmon/ttmon/internal/past/fleet/query"
 )

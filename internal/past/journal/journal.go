@@ -25,8 +25,8 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/base/statedir"
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/node/eventlog"
 	"github.com/ttmon/ttmon/internal/past/recording"
 )
 

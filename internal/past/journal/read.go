@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/node/eventlog"
 	"github.com/ttmon/ttmon/internal/past/recording"
 )
 

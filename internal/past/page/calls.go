@@ -1,7 +1,7 @@
 package page
 
 import (
-	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/node/api"
 	"github.com/ttmon/ttmon/internal/view/pagejson"
 	"github.com/ttmon/ttmon/internal/view/sheet"
 	"github.com/ttmon/ttmon/internal/view/why"

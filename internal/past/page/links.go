@@ -3,8 +3,8 @@ package page
 import (
 	"net/http"
 
-	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/node/api"
 	"github.com/ttmon/ttmon/internal/view/pagejson"
 )
 

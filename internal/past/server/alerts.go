@@ -9,9 +9,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ttmon/ttmon/internal/eventlog/watch"
 	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/node/eventlog/watch"
 	"github.com/ttmon/ttmon/internal/past/alert"
 	"github.com/ttmon/ttmon/internal/past/alert/notify"
 )

@@ -7,13 +7,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/base/version"
 	"github.com/ttmon/ttmon/internal/book/ledger"
+	"github.com/ttmon/ttmon/internal/node/api"
+	"github.com/ttmon/ttmon/internal/node/stream"
 	"github.com/ttmon/ttmon/internal/past"
 	"github.com/ttmon/ttmon/internal/past/page"
 	"github.com/ttmon/ttmon/internal/past/promapi"
-	"github.com/ttmon/ttmon/internal/stream"
 )
 
 // Name is what the server calls itself.

@@ -13,9 +13,9 @@ import (
 
 	"github.com/prometheus/prometheus/storage"
 
-	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/base/statedir"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/node/api"
 	"github.com/ttmon/ttmon/internal/past"
 	"github.com/ttmon/ttmon/internal/past/history/disk"
 	"github.com/ttmon/ttmon/internal/past/history/held"

@@ -13,12 +13,12 @@ import (
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/collect/assess"
 	"github.com/ttmon/ttmon/internal/collect/assess/setting"
-	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/model/apitype"
+	"github.com/ttmon/ttmon/internal/node/daemon"
+	"github.com/ttmon/ttmon/internal/node/unixsock"
 	"github.com/ttmon/ttmon/internal/past/fleet"
 	"github.com/ttmon/ttmon/internal/past/server/vendor"
-	"github.com/ttmon/ttmon/internal/unixsock"
 )
 
 // Config is the configuration file, after defaults and flags.

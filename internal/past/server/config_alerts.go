@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/daemon"
+	"github.com/ttmon/ttmon/internal/node/daemon"
 	"github.com/ttmon/ttmon/internal/past/alert"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/daemon"
+	"github.com/ttmon/ttmon/internal/node/daemon"
 )
 
 // History is what is kept, and for how long.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/prometheus/exporter-toolkit/web"
 
-	"github.com/ttmon/ttmon/internal/daemon"
+	"github.com/ttmon/ttmon/internal/node/daemon"
 )
 
 // Listen is the TCP listener: /metrics, the API, PromQL.

@@ -13,9 +13,9 @@ import (
 	"slices"
 	"strings"
 
-	prom "github.com/ttmon/ttmon/internal/api/client"
 	"github.com/ttmon/ttmon/internal/base/version"
-	"github.com/ttmon/ttmon/internal/daemon"
+	prom "github.com/ttmon/ttmon/internal/node/api/client"
+	"github.com/ttmon/ttmon/internal/node/daemon"
 	"github.com/ttmon/ttmon/internal/past/fleet"
 	"github.com/ttmon/ttmon/internal/past/httpguard"
 	"github.com/ttmon/ttmon/internal/past/page"

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api"
+	"github.com/ttmon/ttmon/internal/node/api"
 )
 
 // Health names what is late, whether it is still at work or took too long, and

@@ -3,9 +3,9 @@ package server
 import (
 	"context"
 
-	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/stream"
+	"github.com/ttmon/ttmon/internal/node/api"
+	"github.com/ttmon/ttmon/internal/node/stream"
 )
 
 // Host is the host that is served: a ttmond's (package follow), or this process's

@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/base/version"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/stream"
+	"github.com/ttmon/ttmon/internal/node/api"
+	"github.com/ttmon/ttmon/internal/node/stream"
 	"github.com/ttmon/ttmon/internal/view/prom"
 )
 

@@ -3,7 +3,7 @@ package server
 import (
 	"errors"
 
-	"github.com/ttmon/ttmon/internal/daemon"
+	"github.com/ttmon/ttmon/internal/node/daemon"
 )
 
 // reload reads the configuration again and reports what has changed, a sentence

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/daemon"
+	"github.com/ttmon/ttmon/internal/node/daemon"
 )
 
 // RemoteWrite is one engine that samples are sent to.

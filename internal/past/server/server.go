@@ -21,16 +21,16 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/base/statedir"
-	"github.com/ttmon/ttmon/internal/daemon"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/node/api"
+	"github.com/ttmon/ttmon/internal/node/daemon"
+	"github.com/ttmon/ttmon/internal/node/unixsock"
 	"github.com/ttmon/ttmon/internal/past/alert"
 	"github.com/ttmon/ttmon/internal/past/alert/notify"
 	"github.com/ttmon/ttmon/internal/past/httpguard"
 	"github.com/ttmon/ttmon/internal/past/runs/keep"
 	"github.com/ttmon/ttmon/internal/past/server/vendor"
-	"github.com/ttmon/ttmon/internal/unixsock"
 )
 
 // Options of a Server.

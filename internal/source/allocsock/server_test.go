@@ -18,7 +18,7 @@ import (
 	"github.com/ttmon/ttmon/internal/book/ledger"
 	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/unixsock"
+	"github.com/ttmon/ttmon/internal/node/unixsock"
 )
 
 func TestMain(m *testing.M) {

@@ -3,7 +3,7 @@
 // with their bounds, exactly as ttmon says them in a terminal, so that the page
 // lays out and does not reword.
 //
-// It is a view: it reads snapshots. internal/api sends it beside each.
+// It is a view: it reads snapshots. internal/node/api sends it beside each.
 package pagejson
 
 import (

@@ -10,7 +10,7 @@ import (
 	"github.com/ttmon/ttmon/internal/field/wire/sample"
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/stream"
+	"github.com/ttmon/ttmon/internal/node/stream"
 )
 
 var all = Options{Version: "1.2.3", Revision: "abc", GoVersion: "go1.26", Processes: 64, MaxWorkloads: 64, Estimates: true}

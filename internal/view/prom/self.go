@@ -1,7 +1,7 @@
 package prom
 
 import (
-	"github.com/ttmon/ttmon/internal/stream"
+	"github.com/ttmon/ttmon/internal/node/stream"
 )
 
 func (w *Walker) self(self *stream.Self, emit Emit) {

@@ -8,7 +8,7 @@ import (
 	"github.com/ttmon/ttmon/internal/collect/assess"
 	"github.com/ttmon/ttmon/internal/field/metric"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/stream"
+	"github.com/ttmon/ttmon/internal/node/stream"
 )
 
 // Options say what is left out or added.

@@ -9,12 +9,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/node/api"
+	"github.com/ttmon/ttmon/internal/node/stream"
 	"github.com/ttmon/ttmon/internal/past/server"
 	"github.com/ttmon/ttmon/internal/past/server/follow"
 	"github.com/ttmon/ttmon/internal/past/server/local"
-	"github.com/ttmon/ttmon/internal/stream"
 )
 
 // lookEvery is how often a ttmond is looked for while none runs, awayAfter how

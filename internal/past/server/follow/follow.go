@@ -16,13 +16,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api"
-	"github.com/ttmon/ttmon/internal/eventlog/watch"
 	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/model/params"
+	"github.com/ttmon/ttmon/internal/node/api"
+	"github.com/ttmon/ttmon/internal/node/eventlog/watch"
+	"github.com/ttmon/ttmon/internal/node/stream"
 	"github.com/ttmon/ttmon/internal/past/server"
-	"github.com/ttmon/ttmon/internal/stream"
 )
 
 // Times.

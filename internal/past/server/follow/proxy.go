@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/base/budget"
+	"github.com/ttmon/ttmon/internal/node/api"
 )
 
 // proxy hands calls on to ttmond, each with the session of the viewer who makes

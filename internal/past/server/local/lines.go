@@ -4,8 +4,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/node/api"
 	"github.com/ttmon/ttmon/internal/source/track"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )

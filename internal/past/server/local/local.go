@@ -11,19 +11,19 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/base/budget"
 	"github.com/ttmon/ttmon/internal/book/callsite/atpeak"
 	"github.com/ttmon/ttmon/internal/collect"
 	"github.com/ttmon/ttmon/internal/collect/assess"
-	"github.com/ttmon/ttmon/internal/daemon"
-	"github.com/ttmon/ttmon/internal/eventlog/watch"
 	"github.com/ttmon/ttmon/internal/hostfs"
 	"github.com/ttmon/ttmon/internal/hostfs/proc"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/node/api"
+	"github.com/ttmon/ttmon/internal/node/daemon"
+	"github.com/ttmon/ttmon/internal/node/eventlog/watch"
+	"github.com/ttmon/ttmon/internal/node/stream"
 	"github.com/ttmon/ttmon/internal/past/server"
 	"github.com/ttmon/ttmon/internal/source/track"
-	"github.com/ttmon/ttmon/internal/stream"
 )
 
 // Host collects by itself.

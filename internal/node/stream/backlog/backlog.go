@@ -22,9 +22,9 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/replace"
 	"github.com/ttmon/ttmon/internal/base/statedir"
-	"github.com/ttmon/ttmon/internal/eventlog"
-	"github.com/ttmon/ttmon/internal/eventlog/watch"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/node/eventlog"
+	"github.com/ttmon/ttmon/internal/node/eventlog/watch"
 )
 
 // Bounds of what is kept. An event has 0.3 to 1 kB.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/budget"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/stream"
+	"github.com/ttmon/ttmon/internal/node/stream"
 )
 
 // Hiding is how the host's /proc hides processes from other users.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/node/api"
 	"github.com/ttmon/ttmon/internal/past"
 	"github.com/ttmon/ttmon/internal/past/page"
 	"github.com/ttmon/ttmon/internal/view/pagejson"
@@ -80,9 +80,9 @@ func TestPageTypes(t *testing.T) {
 		w.declare(reflect.TypeOf(p.of))
 	}
 	head := "// What the API answers, as far as the page reads it. Made from the Go types that are\n" +
-		"// sent (internal/api, TestPageTypes; make update): change those.\n\n" +
+		"// sent (internal/node/api, TestPageTypes; make update): change those.\n\n" +
 		"export type Bound = \"exact\" | \"at_least\" | \"unsure\";\n\nexport type Level = \"ok\" | \"info\" | \"warning\" | \"critical\";\n"
-	golden.Check(t, "../../web/src/answers.ts", []byte(head+w.text))
+	golden.Check(t, "../../../web/src/answers.ts", []byte(head+w.text))
 }
 
 // typeWriter writes Go types as those of TypeScript.

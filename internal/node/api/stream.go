@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/stream"
-	"github.com/ttmon/ttmon/internal/stream/backlog"
+	"github.com/ttmon/ttmon/internal/node/stream"
+	"github.com/ttmon/ttmon/internal/node/stream/backlog"
 )
 
 // Stream is what followers get beside the snapshots.

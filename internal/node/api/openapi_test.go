@@ -12,15 +12,15 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/book/blocks"
 	"github.com/ttmon/ttmon/internal/book/callsite/atpeak"
 	"github.com/ttmon/ttmon/internal/book/runs"
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/field/wire/sample"
 	"github.com/ttmon/ttmon/internal/golden"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/node/api"
+	"github.com/ttmon/ttmon/internal/node/eventlog"
 	"github.com/ttmon/ttmon/internal/past"
 	"github.com/ttmon/ttmon/internal/past/history/changed"
 	"github.com/ttmon/ttmon/internal/past/history/held"
@@ -137,7 +137,7 @@ func TestCallsInDocs(t *testing.T) {
 				name := strings.TrimPrefix(c.Method+" "+c.Path, "GET ")
 				table += fmt.Sprintf("| `%s` | %s | %s |\n", name, strings.ReplaceAll(strings.Join(params, "; "), "|", "\\|"), c.Help)
 			}
-			golden.CheckTable(t, "../../docs/"+file, table)
+			golden.CheckTable(t, "../../../docs/"+file, table)
 		})
 	}
 }

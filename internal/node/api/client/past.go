@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/book/runs"
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/model/params"
+	"github.com/ttmon/ttmon/internal/node/eventlog"
 	"github.com/ttmon/ttmon/internal/past/history/changed"
 )
 

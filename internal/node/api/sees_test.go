@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/api"
 	"github.com/ttmon/ttmon/internal/book/blocks"
 	"github.com/ttmon/ttmon/internal/book/blocks/changes"
 	"github.com/ttmon/ttmon/internal/book/callsite/atpeak"
@@ -24,14 +23,15 @@ import (
 	"github.com/ttmon/ttmon/internal/book/launches"
 	"github.com/ttmon/ttmon/internal/book/ledger"
 	"github.com/ttmon/ttmon/internal/book/runs"
-	"github.com/ttmon/ttmon/internal/eventlog"
 	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/model"
+	"github.com/ttmon/ttmon/internal/node/api"
+	"github.com/ttmon/ttmon/internal/node/eventlog"
+	"github.com/ttmon/ttmon/internal/node/stream"
+	"github.com/ttmon/ttmon/internal/node/stream/backlog"
 	"github.com/ttmon/ttmon/internal/past"
 	"github.com/ttmon/ttmon/internal/past/history/changed"
 	"github.com/ttmon/ttmon/internal/past/page"
-	"github.com/ttmon/ttmon/internal/stream"
-	"github.com/ttmon/ttmon/internal/stream/backlog"
 )
 
 // Of the user whose data is everywhere in a filled answer.

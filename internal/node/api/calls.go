@@ -6,7 +6,7 @@ import (
 	"github.com/ttmon/ttmon/internal/book/blocks/changes"
 	"github.com/ttmon/ttmon/internal/book/callsite/atpeak"
 	"github.com/ttmon/ttmon/internal/model/params"
-	"github.com/ttmon/ttmon/internal/stream"
+	"github.com/ttmon/ttmon/internal/node/stream"
 )
 
 // Call is a call of the API. Routes, limits, what a ttmon-server hands on to its ttmond,
