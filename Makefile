@@ -179,7 +179,7 @@ install-built:
 	install -Dm755 $(BIN)/ttmon-sim $(DESTDIR)$(PREFIX)/bin/ttmon-sim
 	install -Dm755 $(BIN)/ttmond $(DESTDIR)$(PREFIX)/bin/ttmond
 	install -Dm755 $(BIN)/ttmon-server $(DESTDIR)$(PREFIX)/bin/ttmon-server
-	install -Dm755 internal/preload/libttmon-$(shell $(GO) env GOARCH).so $(DESTDIR)$(PREFIX)/lib/libttmon.so.1
+	install -Dm755 internal/cli/preload/libttmon-$(shell $(GO) env GOARCH).so $(DESTDIR)$(PREFIX)/lib/libttmon.so.1
 	ln -sf libttmon.so.1 $(DESTDIR)$(PREFIX)/lib/libttmon.so
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/include lib/include/ttmon.h lib/include/ttmon.hpp lib/include/ttmon_ledger.h
 	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d

@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ttmon/ttmon/internal/base/exit"
-	"github.com/ttmon/ttmon/internal/console"
+	"github.com/ttmon/ttmon/internal/cli/console"
+	"github.com/ttmon/ttmon/internal/cli/host"
+	"github.com/ttmon/ttmon/internal/cli/replay"
 	"github.com/ttmon/ttmon/internal/field/words"
-	"github.com/ttmon/ttmon/internal/host"
-	"github.com/ttmon/ttmon/internal/replay"
 )
 
 // app is one run of the program: what it talks to, and the flags that all

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ttmon/ttmon/internal/base/exit"
+	"github.com/ttmon/ttmon/internal/cli/host"
 	"github.com/ttmon/ttmon/internal/field/metric"
-	"github.com/ttmon/ttmon/internal/host"
 )
 
 func newCompletion(*app) *cobra.Command {

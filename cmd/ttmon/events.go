@@ -16,13 +16,13 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/base/when"
+	"github.com/ttmon/ttmon/internal/cli/host"
+	"github.com/ttmon/ttmon/internal/cli/repeat"
+	"github.com/ttmon/ttmon/internal/cli/selection"
 	"github.com/ttmon/ttmon/internal/field/words"
-	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/node/api/client"
 	"github.com/ttmon/ttmon/internal/node/eventlog"
-	"github.com/ttmon/ttmon/internal/repeat"
-	"github.com/ttmon/ttmon/internal/selection"
 )
 
 // eventsCmd is the command ttmon events with its flags.

@@ -12,12 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ttmon/ttmon/internal/base/exit"
+	"github.com/ttmon/ttmon/internal/cli/export"
+	"github.com/ttmon/ttmon/internal/cli/metaltrace"
+	"github.com/ttmon/ttmon/internal/cli/replay"
 	"github.com/ttmon/ttmon/internal/cli/session"
-	"github.com/ttmon/ttmon/internal/export"
 	"github.com/ttmon/ttmon/internal/field/words"
-	"github.com/ttmon/ttmon/internal/metaltrace"
 	"github.com/ttmon/ttmon/internal/past/recording"
-	"github.com/ttmon/ttmon/internal/replay"
 )
 
 // exportCmd is the command ttmon export with its flags.

@@ -13,14 +13,14 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/config"
 	"github.com/ttmon/ttmon/internal/base/exit"
-	"github.com/ttmon/ttmon/internal/console"
+	"github.com/ttmon/ttmon/internal/cli/console"
+	"github.com/ttmon/ttmon/internal/cli/repeat"
 	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/node/api/client"
 	"github.com/ttmon/ttmon/internal/past/fleet/answer"
 	"github.com/ttmon/ttmon/internal/past/fleet/query"
 	"github.com/ttmon/ttmon/internal/past/fleet/screen"
-	"github.com/ttmon/ttmon/internal/repeat"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/fleet"
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/ttmon/ttmon/internal/console"
+	"github.com/ttmon/ttmon/internal/cli/console"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 )
 

@@ -11,12 +11,12 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/base/when"
+	"github.com/ttmon/ttmon/internal/cli/console"
+	"github.com/ttmon/ttmon/internal/cli/host"
 	"github.com/ttmon/ttmon/internal/cli/plot"
-	"github.com/ttmon/ttmon/internal/console"
-	"github.com/ttmon/ttmon/internal/host"
+	"github.com/ttmon/ttmon/internal/cli/selection"
 	"github.com/ttmon/ttmon/internal/node/api/client"
 	"github.com/ttmon/ttmon/internal/past/history/changed"
-	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/view/text"
 )
 

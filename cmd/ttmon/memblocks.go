@@ -7,9 +7,9 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/book/blocks"
-	"github.com/ttmon/ttmon/internal/console"
-	"github.com/ttmon/ttmon/internal/host"
-	"github.com/ttmon/ttmon/internal/mem"
+	"github.com/ttmon/ttmon/internal/cli/console"
+	"github.com/ttmon/ttmon/internal/cli/host"
+	"github.com/ttmon/ttmon/internal/cli/mem"
 	"github.com/ttmon/ttmon/internal/view/bankmap"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/bank"

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ttmon/ttmon/internal/base/exit"
+	"github.com/ttmon/ttmon/internal/cli/replay"
 	"github.com/ttmon/ttmon/internal/model/history"
 	"github.com/ttmon/ttmon/internal/past/recording"
-	"github.com/ttmon/ttmon/internal/replay"
 )
 
 // replayCmd is the command ttmon replay with its flags.

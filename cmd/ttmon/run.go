@@ -9,12 +9,12 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/book/runreport"
+	"github.com/ttmon/ttmon/internal/cli/console"
+	"github.com/ttmon/ttmon/internal/cli/preload"
+	"github.com/ttmon/ttmon/internal/cli/run"
 	"github.com/ttmon/ttmon/internal/cli/session"
-	"github.com/ttmon/ttmon/internal/console"
 	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/preload"
-	"github.com/ttmon/ttmon/internal/run"
 	"github.com/ttmon/ttmon/internal/view/runtext"
 )
 

@@ -14,12 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/base/exit"
-	"github.com/ttmon/ttmon/internal/console"
-	support "github.com/ttmon/ttmon/internal/doctor"
+	"github.com/ttmon/ttmon/internal/cli/console"
+	support "github.com/ttmon/ttmon/internal/cli/doctor"
+	"github.com/ttmon/ttmon/internal/cli/selection"
+	"github.com/ttmon/ttmon/internal/cli/selftest"
+	"github.com/ttmon/ttmon/internal/cli/selftest/report"
 	"github.com/ttmon/ttmon/internal/field/words"
-	"github.com/ttmon/ttmon/internal/selection"
-	"github.com/ttmon/ttmon/internal/selftest"
-	"github.com/ttmon/ttmon/internal/selftest/report"
 	"github.com/ttmon/ttmon/internal/view/text"
 )
 

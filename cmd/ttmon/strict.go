@@ -11,9 +11,9 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/base/nearest"
+	"github.com/ttmon/ttmon/internal/cli/selection"
 	"github.com/ttmon/ttmon/internal/field/words"
 	"github.com/ttmon/ttmon/internal/hostfs"
-	"github.com/ttmon/ttmon/internal/selection"
 	"github.com/ttmon/ttmon/internal/source/setup"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/cli/host"
 	"github.com/ttmon/ttmon/internal/collect/assess"
-	"github.com/ttmon/ttmon/internal/host"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/node/api/client"
 	"github.com/ttmon/ttmon/internal/view/waiting"

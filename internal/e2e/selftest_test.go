@@ -16,9 +16,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/cli/selftest/report"
 	"github.com/ttmon/ttmon/internal/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/hermetic"
-	"github.com/ttmon/ttmon/internal/selftest/report"
 	"github.com/ttmon/ttmon/internal/sim"
 )
 

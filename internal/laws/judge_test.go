@@ -14,7 +14,7 @@ import (
 // states or picks a colour by a state of its own would say something else than
 // the others.
 func TestViewsDoNotJudge(t *testing.T) {
-	for _, dir := range []string{"../view", "../past/kube", "../past/fleet", "../doctor", "../past/alert", "../host"} {
+	for _, dir := range []string{"../view", "../past/kube", "../past/fleet", "../cli/doctor", "../past/alert", "../cli/host"} {
 		goFiles(t, dir, func(path string, f *ast.File) {
 			if strings.Contains(path, "tuitest") { // makes hosts up for tests
 				return
@@ -54,7 +54,7 @@ func TestJudgementsAreFound(t *testing.T) {
 // the table of internal/field/metric. A view with a format of its own would write
 // other digits than the next one.
 func TestViewsTakeFormatsFromTheTable(t *testing.T) {
-	for _, dir := range []string{"../view", "../mem", "../doctor", "../past/fleet", "../../cmd/ttmon"} {
+	for _, dir := range []string{"../view", "../cli/mem", "../cli/doctor", "../past/fleet", "../../cmd/ttmon"} {
 		goFiles(t, dir, func(path string, f *ast.File) {
 			if f.Name.Name == "words" {
 				return

@@ -18,7 +18,7 @@ import (
 	"strings"
 
 	"github.com/ttmon/ttmon/internal/base/replace"
-	"github.com/ttmon/ttmon/internal/selftest/report"
+	"github.com/ttmon/ttmon/internal/cli/selftest/report"
 )
 
 // maxReport bounds the report in a bundle, which other people send: 32 boards make

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/cli/selftest/report"
 	"github.com/ttmon/ttmon/internal/hermetic"
-	"github.com/ttmon/ttmon/internal/selftest/report"
 )
 
 func TestMain(m *testing.M) { hermetic.Main(m) }

@@ -3,7 +3,7 @@
 //
 // Its place in the flow: source/uprobe keeps the last ones while a client
 // follows, ttmond's API sends them as lines of JSON, ttmon record --programs
-// writes them to a recording, and internal/export makes slices of them.
+// writes them to a recording, and internal/cli/export makes slices of them.
 //
 // The programs of a process on a chip are numbered, so a client that was too slow,
 // or that was disconnected, knows by the next number how many it missed.

@@ -10,10 +10,10 @@ import (
 	"github.com/ttmon/ttmon/internal/base/exit"
 	"github.com/ttmon/ttmon/internal/book/runs"
 	"github.com/ttmon/ttmon/internal/book/runs/compare"
+	"github.com/ttmon/ttmon/internal/cli/replay"
 	"github.com/ttmon/ttmon/internal/past/recording"
 	"github.com/ttmon/ttmon/internal/past/runs/keep"
 	"github.com/ttmon/ttmon/internal/past/runs/lines"
-	"github.com/ttmon/ttmon/internal/replay"
 )
 
 // Sides finds what ttmon diff compares.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/host"
+	"github.com/ttmon/ttmon/internal/cli/host"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/past/recording"
 	"github.com/ttmon/ttmon/internal/source/track"

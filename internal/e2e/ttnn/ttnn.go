@@ -15,7 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/ttmon/ttmon/internal/ttnnjob"
+	"github.com/ttmon/ttmon/internal/cli/ttnnjob"
 	"github.com/ttmon/ttmon/lib/libtest"
 )
 
@@ -129,7 +129,7 @@ func Start(o Options) (*Job, error) {
 	if o.Command != nil {
 		command = o.Command
 	}
-	cmd := command(python, filepath.Join(root, "internal/ttnnjob/job.py"))
+	cmd := command(python, filepath.Join(root, "internal/cli/ttnnjob/job.py"))
 	cmd.Dir = o.Dir
 	cmd.Env = append(os.Environ(),
 		"TT_METAL_MOCK_CLUSTER_DESC_PATH="+o.Descriptor,

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	selftest "github.com/ttmon/ttmon/internal/cli/selftest/report"
 	"github.com/ttmon/ttmon/internal/field/words"
-	selftest "github.com/ttmon/ttmon/internal/selftest/report"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 )

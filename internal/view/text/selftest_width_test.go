@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	selftest "github.com/ttmon/ttmon/internal/cli/selftest/report"
 	"github.com/ttmon/ttmon/internal/field/words"
-	selftest "github.com/ttmon/ttmon/internal/selftest/report"
 	"github.com/ttmon/ttmon/internal/view/lines"
 	"github.com/ttmon/ttmon/internal/view/text"
 )
