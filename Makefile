@@ -44,7 +44,7 @@ web-check: ## check the types of the page, and that its bundle is made from its 
 .PHONY: test-web
 test-web: web-check ## the page in a browser: all views, widths and colours, axe-core, the real ttnn (minutes; needs npm)
 	@tools/setup all
-	$(GO) test -tags web -timeout 30m -v ./internal/e2e/web
+	$(GO) test -tags web -timeout 30m -v ./internal/lab/e2e/web
 
 .PHONY: run
 run: ## show this machine's boards; where there are none, start a simulated host
@@ -104,7 +104,7 @@ fresh: ## do what README says on a bare Debian 12 and a bare Ubuntu 24.04, as ro
 .PHONY: test-thanos
 test-thanos: ## ttmon fleet and remote write with a real Thanos (builds it once: minutes)
 	@tools/setup all
-	$(GO) test -tags thanos -timeout 3h -v ./internal/e2e/thanos
+	$(GO) test -tags thanos -timeout 3h -v ./internal/lab/e2e/thanos
 
 # Where no function may have a cognitive complexity above 20.
 SIMPLE = cmd $(addprefix internal/,api/apitype callsite console doctor exit fleet/query history/plot host mem node \
@@ -138,19 +138,19 @@ truth: export TMPDIR := $(CACHE)/tmp
 truth: ## hold every figure against the truth, with the real ttnn; COMPOSE=200 on so many random hosts, from SEED on
 	@tools/setup truth
 ifdef COMPOSE
-	@cd internal/e2e/truth && $(GO) test -count=1 -timeout 2h -run TestCompose -args -compose $(COMPOSE) $(if $(SEED),-compose.from $(SEED))
+	@cd internal/lab/e2e/truth && $(GO) test -count=1 -timeout 2h -run TestCompose -args -compose $(COMPOSE) $(if $(SEED),-compose.from $(SEED))
 else
-	@cd internal/e2e/truth && $(GO) test -count=1 -timeout 40m -args -all
-	@TTMON_TEST_ALL=1 $(GO) test -count=1 -timeout 40m ./internal/e2e -run 'TestFailureIsSeen|TestFatalFailure'
+	@cd internal/lab/e2e/truth && $(GO) test -count=1 -timeout 40m -args -all
+	@TTMON_TEST_ALL=1 $(GO) test -count=1 -timeout 40m ./internal/lab/e2e -run 'TestFailureIsSeen|TestFatalFailure'
 endif
 
 .PHONY: bench
 bench: ## measure what the docs quote, next to floors and peers; ONLY=Takeover measures only that
 	@tools/setup all
-	@$(GO) test -timeout 2h -run '^$$' -bench '$(or $(ONLY),.)' ./internal/e2e/bench
+	@$(GO) test -timeout 2h -run '^$$' -bench '$(or $(ONLY),.)' ./internal/lab/e2e/bench
 	@$(GO) test -timeout 2h -run '^$$' -bench '$(or $(ONLY),Hits|Pace)' ./internal/source/uprobe
 
-# Every package with golden files imports internal/golden, or clidocs, which does.
+# Every package with golden files imports internal/lab/golden, or clidocs, which does.
 GOLDEN = $$($(GO) list -f '{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... | grep -E ' .*/internal/(golden|clidocs)' | cut -d ' ' -f 1 | grep -v -E '/(golden|clidocs)$$')
 .PHONY: update
 update: ## write all generated and golden files again: docs, manuals, deps.txt, dashboards, rules, screens. Then read git diff
@@ -246,16 +246,16 @@ image: ## the container image as an OCI archive, into dist/
 test-package: ## install, upgrade under load and purge on a bare Debian 12 with systemd (root, debootstrap, lintian, rpm; minutes)
 	@tools/setup release
 	cd tools/package && $(GO) test ./...
-	$(GO) test -tags packages -count=1 -timeout 90m -v ./internal/e2e/packages
+	$(GO) test -tags packages -count=1 -timeout 90m -v ./internal/lab/e2e/packages
 
 .PHONY: test-container
 test-container: ## the image under podman, next to a simulated host (root, podman, runc)
 	@for p in podman runc; do command -v $$p >/dev/null || { echo "test-container: $$p is not installed: nothing was tested"; exit 1; }; done
-	$(GO) test -tags container -count=1 -timeout 20m -v ./internal/e2e/image
+	$(GO) test -tags container -count=1 -timeout 20m -v ./internal/lab/e2e/image
 
 .PHONY: test-kube
 test-kube: ## Kubernetes: our objects and our client against its own modules
-	cd internal/e2e/kube && GOFLAGS=-mod=mod $(GO) test ./... # its go.mod follows ours
+	cd internal/lab/e2e/kube && GOFLAGS=-mod=mod $(GO) test ./... # its go.mod follows ours
 
 .PHONY: test-grafana
 test-grafana: ## the dashboards against the types that Grafana publishes (needs npm)
@@ -263,7 +263,7 @@ test-grafana: ## the dashboards against the types that Grafana publishes (needs 
 
 .PHONY: test-slurm
 test-slurm: ## jobs, prolog and epilog with a real Slurm on a simulated node (root, debootstrap; minutes)
-	$(GO) test -tags slurm -count=1 -timeout 40m -v ./internal/e2e/slurm
+	$(GO) test -tags slurm -count=1 -timeout 40m -v ./internal/lab/e2e/slurm
 
 .PHONY: lab
 lab: build ## the real driver on emulated chips in QEMU: KO=tenstorrent.ko KERNEL=vmlinuz that it was built for (minutes)

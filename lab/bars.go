@@ -2,7 +2,7 @@ package lab
 
 import (
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/sim/arc"
+	"github.com/ttmon/ttmon/internal/lab/sim/arc"
 )
 
 // Wormhole's BAR4: windows into the management core's address space.

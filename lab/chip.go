@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/sim/arc"
+	"github.com/ttmon/ttmon/internal/lab/sim/arc"
 )
 
 // Chip is an emulated chip that a driver can write: with windows, a message queue, and

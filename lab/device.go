@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/sim/arc"
+	"github.com/ttmon/ttmon/internal/lab/sim/arc"
 )
 
 // Commands of QEMU's protocol.

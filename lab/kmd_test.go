@@ -13,9 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/sim/arc"
+	"github.com/ttmon/ttmon/internal/lab/sim/arc"
 )
 
 // The module, the kernel that it was built for, and where ttmon and ttmond are.

@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/e2e/programs"
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/e2e/programs"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 )
 
 // The tests of this package run the real programs: a ttmond, and the server that

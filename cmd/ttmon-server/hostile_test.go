@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 	"github.com/ttmon/ttmon/internal/node/api"
 )
 

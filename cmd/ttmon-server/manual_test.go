@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/ttmon/ttmon/internal/clidocs"
+	"github.com/ttmon/ttmon/internal/lab/clidocs"
 	"github.com/ttmon/ttmon/internal/past/server"
 )
 

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 )
 
 // freePort returns a port of 127.0.0.1 that no process listens on now. It is below

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ttmon/ttmon/internal/sim/chip"
+	"github.com/ttmon/ttmon/internal/lab/sim/chip"
 )
 
 func boardsCommand() *cobra.Command {

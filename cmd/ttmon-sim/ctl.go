@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ttmon/ttmon/internal/sim"
-	"github.com/ttmon/ttmon/internal/sim/control"
+	"github.com/ttmon/ttmon/internal/lab/sim"
+	"github.com/ttmon/ttmon/internal/lab/sim/control"
 )
 
 func ctlCommand() *cobra.Command {

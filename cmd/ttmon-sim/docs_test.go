@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/clidocs"
+	"github.com/ttmon/ttmon/internal/lab/clidocs"
 )
 
 // docs/ has a page and a manual page per command, made from the tree.

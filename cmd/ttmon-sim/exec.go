@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ttmon/ttmon/internal/sim"
+	"github.com/ttmon/ttmon/internal/lab/sim"
 )
 
 func execCommand() *cobra.Command {

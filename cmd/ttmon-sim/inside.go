@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/sim"
+	"github.com/ttmon/ttmon/internal/lab/sim"
 )
 
 // runInside runs a command with our standard streams, passes signals on to

@@ -6,8 +6,8 @@ package main
 import (
 	"os"
 
-	"github.com/ttmon/ttmon/internal/sim"
-	"github.com/ttmon/ttmon/internal/sim/metal"
+	"github.com/ttmon/ttmon/internal/lab/sim"
+	"github.com/ttmon/ttmon/internal/lab/sim/metal"
 )
 
 func main() {

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/ttmon/ttmon/internal/sim/metal"
+	"github.com/ttmon/ttmon/internal/lab/sim/metal"
 )
 
 func metalCommand() *cobra.Command {

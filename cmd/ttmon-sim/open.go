@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/sim"
+	"github.com/ttmon/ttmon/internal/lab/sim"
 )
 
 func openCommand() *cobra.Command {

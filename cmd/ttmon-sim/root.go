@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ttmon/ttmon/internal/base/version"
-	"github.com/ttmon/ttmon/internal/sim"
+	"github.com/ttmon/ttmon/internal/lab/sim"
 )
 
 // Exit codes. A command that ran gives its own instead.

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ttmon/ttmon/internal/base/exit"
-	"github.com/ttmon/ttmon/internal/clidocs"
 	"github.com/ttmon/ttmon/internal/field/words"
+	"github.com/ttmon/ttmon/internal/lab/clidocs"
 )
 
 func TestNormalize(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/ttmon/ttmon/internal/golden"
-	"github.com/ttmon/ttmon/internal/hermetic"
-	"github.com/ttmon/ttmon/internal/sim/metal"
+	"github.com/ttmon/ttmon/internal/lab/golden"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/sim/metal"
 )
 
 // The test binary is ttmon, and tt-smi, when it is called by that name.

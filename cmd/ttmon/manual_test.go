@@ -10,8 +10,8 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/config"
 	"github.com/ttmon/ttmon/internal/base/exit"
-	"github.com/ttmon/ttmon/internal/clidocs"
-	"github.com/ttmon/ttmon/internal/golden"
+	"github.com/ttmon/ttmon/internal/lab/clidocs"
+	"github.com/ttmon/ttmon/internal/lab/golden"
 	"github.com/ttmon/ttmon/internal/view/tui/top"
 	"github.com/ttmon/ttmon/internal/view/tui/widget"
 )

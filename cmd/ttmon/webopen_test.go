@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 )
 
 // opener puts an xdg-open into $PATH that writes its arguments to a file, and returns

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/field/wire"
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

@@ -25,7 +25,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/e2e/programs"
+	"github.com/ttmon/ttmon/internal/lab/e2e/programs"
 )
 
 // arena is a host with attackers: a real ttmond under limits,

@@ -21,8 +21,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/e2e/programs"
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/e2e/programs"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 )
 
 // The tests of this package run the real program and real clients.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/fs"
 
-	"github.com/ttmon/ttmon/internal/fusetest"
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/fusetest"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 )
 
 // A source whose file does not answer is late, and health says which and since

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ttmon/ttmon/internal/clidocs"
+	"github.com/ttmon/ttmon/internal/lab/clidocs"
 	"github.com/ttmon/ttmon/internal/node"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 )
 
 // systemd is a real one, as process 1 of namespaces of its own, with our units.

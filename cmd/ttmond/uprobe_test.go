@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/e2e/programs"
+	"github.com/ttmon/ttmon/internal/lab/e2e/programs"
 
 	"github.com/ttmon/ttmon/internal/book/blocks/changes"
 	"github.com/ttmon/ttmon/internal/model/apitype"

@@ -15,8 +15,8 @@ import (
 	"github.com/hanwen/go-fuse/v2/fs"
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/fusetest"
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/fusetest"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 )
 
 // TestMain lets the test binary play the program that gives up on a blocked

@@ -9,7 +9,7 @@ import (
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/fusetest"
+	"github.com/ttmon/ttmon/internal/lab/fusetest"
 )
 
 // What is here is read; links, other filesystems and what is above are not.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/book/ledger"
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 	"github.com/ttmon/ttmon/internal/node/api"
 )
 

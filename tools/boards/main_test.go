@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/cli/selftest/report"
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 )
 
 func TestMain(m *testing.M) { hermetic.Main(m) }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 )
 
 func TestMain(m *testing.M) { hermetic.Main(m) }

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/board/telemetry"
-	"github.com/ttmon/ttmon/internal/golden"
+	"github.com/ttmon/ttmon/internal/lab/golden"
+	"github.com/ttmon/ttmon/internal/lab/sim/arc"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/sim/arc"
 )
 
 // The words of the sample chips, decoded: every reading was compared with the

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 )
 
 // BenchmarkApply books alternating allocations and frees among n live

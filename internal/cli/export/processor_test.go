@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/e2e/programs"
-	"github.com/ttmon/ttmon/internal/e2e/ttnn"
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/e2e/programs"
+	"github.com/ttmon/ttmon/internal/lab/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 )
 
 // askProcessor asks Perfetto's own trace_processor about a trace, in SQL.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/book/launches"
 	"github.com/ttmon/ttmon/internal/field/wire"
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/past/recording"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"

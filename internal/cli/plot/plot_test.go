@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/field/metric"
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/node/api/client"
 )

@@ -19,7 +19,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/cli/host"
 	"github.com/ttmon/ttmon/internal/cli/selftest/report"
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

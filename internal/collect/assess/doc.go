@@ -4,7 +4,7 @@
 //
 // It is the only package that decides this. Every view, check, event, alert
 // rule and node condition asks it, and has no threshold, no ranking and no
-// rule of colour of its own: internal/laws checks that.
+// rule of colour of its own: internal/lab/laws checks that.
 //
 // A Judge assesses the snapshots of a host one after the other, and so knows
 // since when a condition holds, and that a value which was off for one sample

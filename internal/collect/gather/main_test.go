@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 	"github.com/ttmon/ttmon/lib/ledgerfile"
 )
 

@@ -13,9 +13,9 @@ import (
 	"github.com/ttmon/ttmon/internal/field/metric"
 	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/field/wire/sample"
-	"github.com/ttmon/ttmon/internal/golden"
+	"github.com/ttmon/ttmon/internal/lab/golden"
+	"github.com/ttmon/ttmon/internal/lab/sim/arc"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/sim/arc"
 )
 
 func names[S any](t *testing.T, table []metric.Field[S]) {

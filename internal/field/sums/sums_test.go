@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/golden"
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/golden"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 	"github.com/ttmon/ttmon/internal/view/prom"
 )
 

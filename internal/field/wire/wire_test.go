@@ -16,7 +16,7 @@ import (
 	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/field/wire/sample"
 	"github.com/ttmon/ttmon/internal/field/words"
-	"github.com/ttmon/ttmon/internal/golden"
+	"github.com/ttmon/ttmon/internal/lab/golden"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

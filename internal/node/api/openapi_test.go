@@ -17,7 +17,7 @@ import (
 	"github.com/ttmon/ttmon/internal/book/runs"
 	"github.com/ttmon/ttmon/internal/field/wire"
 	"github.com/ttmon/ttmon/internal/field/wire/sample"
-	"github.com/ttmon/ttmon/internal/golden"
+	"github.com/ttmon/ttmon/internal/lab/golden"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/node/api"
 	"github.com/ttmon/ttmon/internal/node/eventlog"

@@ -3,7 +3,7 @@ package eventlog
 import (
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 )
 
 func TestMain(m *testing.M) { hermetic.Main(m) }

@@ -15,7 +15,7 @@ import (
 	"github.com/ttmon/ttmon/internal/book/failure"
 	"github.com/ttmon/ttmon/internal/book/ledger"
 	"github.com/ttmon/ttmon/internal/field/wire"
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/node/api"
 	"github.com/ttmon/ttmon/internal/view/pagejson"

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/book/blocks"
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/past/recording"
 	"github.com/ttmon/ttmon/internal/source/track"

@@ -15,10 +15,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/e2e/programs"
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/e2e/programs"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/sim/arc"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/sim/arc"
 	"github.com/ttmon/ttmon/internal/source/chipread"
 )
 

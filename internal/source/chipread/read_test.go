@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/board/telemetry"
+	"github.com/ttmon/ttmon/internal/lab/sim/arc"
+	"github.com/ttmon/ttmon/internal/lab/sim/arc/emulated"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/sim/arc"
-	"github.com/ttmon/ttmon/internal/sim/arc/emulated"
 	"github.com/ttmon/ttmon/internal/source/chipread"
 )
 

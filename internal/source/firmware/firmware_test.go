@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ttmon/ttmon/internal/collect"
-	"github.com/ttmon/ttmon/internal/hermetic"
 	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/sim/arc"
+	"github.com/ttmon/ttmon/internal/lab/sim/arc/emulated"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/sim/arc"
-	"github.com/ttmon/ttmon/internal/sim/arc/emulated"
 	"github.com/ttmon/ttmon/internal/source/chipread"
 	"github.com/ttmon/ttmon/internal/source/firmware"
 )

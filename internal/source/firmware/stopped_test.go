@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/lab/sim/arc"
+	"github.com/ttmon/ttmon/internal/lab/sim/arc/emulated"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/sim/arc"
-	"github.com/ttmon/ttmon/internal/sim/arc/emulated"
 	"github.com/ttmon/ttmon/internal/source/chipread"
 	"github.com/ttmon/ttmon/internal/source/firmware"
 )

@@ -10,7 +10,7 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/fs"
 
-	"github.com/ttmon/ttmon/internal/fusetest"
+	"github.com/ttmon/ttmon/internal/lab/fusetest"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

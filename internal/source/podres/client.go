@@ -6,7 +6,7 @@
 // gRPC on a Unix socket: one call is a request of HTTP/2 whose answer ends with a
 // status, which takes net/http and not gRPC's own library
 // (docs/decisions/0005-podresources.md). The test with the kubelet's own API module
-// is in internal/e2e/kube.
+// is in internal/lab/e2e/kube.
 package podres
 
 import (

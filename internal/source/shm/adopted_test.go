@@ -3,8 +3,8 @@ package shm
 import (
 	"testing"
 
+	"github.com/ttmon/ttmon/internal/lab/sim/metal"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/sim/metal"
 )
 
 // A Reader that starts after the successor in a dead process's slot has written

@@ -6,8 +6,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/hermetic"
-	"github.com/ttmon/ttmon/internal/sim/metal"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/sim/metal"
 )
 
 // BenchmarkSweep reads 32 regions with 64 slots each, all of live processes,

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ttmon/ttmon/internal/lab/sim/metal"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/sim/metal"
 )
 
 // A container's pids mean nothing on the host: here pid 1 is alive for sure,

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/lab/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/lab/sim/metal"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/sim/metal"
 )
 
 // install makes a directory look like an installed ttnn and returns the path

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/sim/metal"
+	"github.com/ttmon/ttmon/internal/lab/sim/metal"
 
 	"github.com/ttmon/ttmon/internal/model"
 )

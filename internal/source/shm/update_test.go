@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/sys/unix"
 
+	"github.com/ttmon/ttmon/internal/lab/sim/metal"
 	"github.com/ttmon/ttmon/internal/model"
-	"github.com/ttmon/ttmon/internal/sim/metal"
 )
 
 // TestLoadFigures: however a region changes, what is parsed of it is what is

@@ -14,8 +14,8 @@ import (
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/fusetest"
 	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/lab/fusetest"
 )
 
 const tiny = "arch: {0: blackhole}\nchip_unique_ids: {0: 5}\n"

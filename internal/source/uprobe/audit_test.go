@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/lab/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

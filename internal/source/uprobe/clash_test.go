@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/book/failure"
-	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/lab/e2e/ttnn"
 )
 
 var clashMessage = regexp.MustCompile(`circular buffers in program (\d+) clash with L1 buffers on core range (\[[^\]]*\])\. L1 buffer allocated at (\d+) and static circular buffer region ends at (\d+)`)

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/lab/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/source/metalabi"
 )
 

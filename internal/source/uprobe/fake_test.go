@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/book/blocks"
-	"github.com/ttmon/ttmon/internal/e2e/programs"
+	"github.com/ttmon/ttmon/internal/lab/e2e/programs"
 )
 
 // fake is a program that allocates, and its library; see testdata/fake.

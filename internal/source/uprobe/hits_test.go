@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/lab/e2e/ttnn"
 )
 
 // hitsPerRound are those of an allocation with its free: the buffer, asked, taken, freed.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/book/claim"
-	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/lab/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

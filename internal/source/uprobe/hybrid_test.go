@@ -7,8 +7,8 @@ import (
 	"github.com/ttmon/ttmon/internal/book/blocks"
 	"github.com/ttmon/ttmon/internal/book/claim"
 	"github.com/ttmon/ttmon/internal/book/failure"
-	"github.com/ttmon/ttmon/internal/e2e/ttnn"
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

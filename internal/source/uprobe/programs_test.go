@@ -12,8 +12,8 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/budget"
 	"github.com/ttmon/ttmon/internal/book/launches"
-	"github.com/ttmon/ttmon/internal/e2e/ttnn"
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 	"github.com/ttmon/ttmon/internal/source/uprobe/pages"
 )
 

@@ -15,8 +15,8 @@ import (
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
 
 	"github.com/ttmon/ttmon/internal/base/budget"
-	"github.com/ttmon/ttmon/internal/fusetest"
 	"github.com/ttmon/ttmon/internal/hostfs"
+	"github.com/ttmon/ttmon/internal/lab/fusetest"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/book/failure"
-	"github.com/ttmon/ttmon/internal/e2e/ttnn"
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 )
 
 const subDeviceL1 = 256 << 10 // of each core

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/book/failure"
-	"github.com/ttmon/ttmon/internal/e2e/ttnn"
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 )
 
 var regionMessage = regexp.MustCompile(`Creating trace buffers of size (\d+)B on MeshDevice (\d+), but only (\d+)B is allocated for trace region`)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/budget"
 	"github.com/ttmon/ttmon/internal/book/claim"
-	"github.com/ttmon/ttmon/internal/e2e/ttnn"
+	"github.com/ttmon/ttmon/internal/lab/e2e/ttnn"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/book/blocks"
-	"github.com/ttmon/ttmon/internal/golden"
+	"github.com/ttmon/ttmon/internal/lab/golden"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

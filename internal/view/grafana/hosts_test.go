@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 
 	"github.com/ttmon/ttmon/internal/field/metric"
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 )
 
 func TestMain(m *testing.M) { hermetic.Main(m) }

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/board/mesh"
-	"github.com/ttmon/ttmon/internal/golden"
+	"github.com/ttmon/ttmon/internal/lab/golden"
 	"github.com/ttmon/ttmon/internal/model"
 )
 

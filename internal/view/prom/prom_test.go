@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ttmon/ttmon/internal/field/wire/sample"
-	"github.com/ttmon/ttmon/internal/golden"
+	"github.com/ttmon/ttmon/internal/lab/golden"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/node/stream"
 )

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/book/runreport"
 	"github.com/ttmon/ttmon/internal/book/runs"
-	"github.com/ttmon/ttmon/internal/golden"
+	"github.com/ttmon/ttmon/internal/lab/golden"
 )
 
 // The account in the README and in the page of libttmon is what the program

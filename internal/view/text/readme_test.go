@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ttmon/ttmon/internal/field/wire/sample"
-	"github.com/ttmon/ttmon/internal/golden"
+	"github.com/ttmon/ttmon/internal/lab/golden"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/text"
 )

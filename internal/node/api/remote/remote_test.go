@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ttmon/ttmon/internal/field/wire"
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 	"github.com/ttmon/ttmon/internal/view/tui/tuitest"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/ttmon/ttmon/internal/base/config"
-	"github.com/ttmon/ttmon/internal/hermetic"
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
 	"github.com/ttmon/ttmon/internal/view/tui/cells"
 )
 

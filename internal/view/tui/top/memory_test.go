@@ -9,7 +9,7 @@ import (
 
 	"github.com/ttmon/ttmon/internal/base/config"
 	allocators "github.com/ttmon/ttmon/internal/book/blocks"
-	"github.com/ttmon/ttmon/internal/golden"
+	"github.com/ttmon/ttmon/internal/lab/golden"
 	"github.com/ttmon/ttmon/internal/model"
 	"github.com/ttmon/ttmon/internal/view/tui"
 	"github.com/ttmon/ttmon/internal/view/tui/act"

@@ -1,4 +1,4 @@
-"""Three tests, of which one leaks: what the pytest plugin says of them is tested in internal/e2e."""
+"""Three tests, of which one leaks: what the pytest plugin says of them is tested in internal/lab/e2e."""
 
 import pytest
 import ttnn

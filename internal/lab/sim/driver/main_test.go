@@ -1,0 +1,9 @@
+package driver
+
+import (
+	"testing"
+
+	"github.com/ttmon/ttmon/internal/lab/hermetic"
+)
+
+func TestMain(m *testing.M) { hermetic.Main(m) }

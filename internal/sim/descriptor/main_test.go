@@ -1,9 +1,0 @@
-package descriptor
-
-import (
-	"testing"
-
-	"github.com/ttmon/ttmon/internal/hermetic"
-)
-
-func TestMain(m *testing.M) { hermetic.Main(m) }

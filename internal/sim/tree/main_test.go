@@ -1,9 +1,0 @@
-package tree
-
-import (
-	"testing"
-
-	"github.com/ttmon/ttmon/internal/hermetic"
-)
-
-func TestMain(m *testing.M) { hermetic.Main(m) }
