@@ -107,8 +107,8 @@ test-thanos: ## ttmon fleet and remote write with a real Thanos (builds it once:
 	$(GO) test -tags thanos -timeout 3h -v ./internal/lab/e2e/thanos
 
 # Where no function may have a cognitive complexity above 20.
-SIMPLE = cmd $(addprefix internal/,api/apitype callsite console doctor exit fleet/query history/plot host mem node \
-  recorder/session repeat replay run selection stale when)
+SIMPLE = cmd $(addprefix internal/,base/exit base/when book/callsite cli/console cli/doctor cli/host cli/mem cli/plot cli/repeat cli/replay \
+  cli/run cli/selection cli/session cli/stale model/apitype node past/fleet/query)
 
 .PHONY: lint
 lint: export CGO_ENABLED := 0
@@ -151,7 +151,7 @@ bench: ## measure what the docs quote, next to floors and peers; ONLY=Takeover m
 	@$(GO) test -timeout 2h -run '^$$' -bench '$(or $(ONLY),Hits|Pace)' ./internal/source/uprobe
 
 # Every package with golden files imports internal/lab/golden, or clidocs, which does.
-GOLDEN = $$($(GO) list -f '{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... | grep -E ' .*/internal/(golden|clidocs)' | cut -d ' ' -f 1 | grep -v -E '/(golden|clidocs)$$')
+GOLDEN = $$($(GO) list -f '{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... | grep -E ' .*/internal/lab/(golden|clidocs)' | cut -d ' ' -f 1 | grep -v -E '/(golden|clidocs)$$')
 .PHONY: update
 update: ## write all generated and golden files again: docs, manuals, deps.txt, dashboards, rules, screens. Then read git diff
 	$(GO) test -short -vet=off -trimpath $$(echo "$(GOLDEN)" | grep -v -E '/cmd/ttmon(d|-server)$$') -update

@@ -15,7 +15,7 @@ import (
 	"github.com/ttmon/ttmon/internal/lab/hermetic"
 )
 
-const root = "../.."
+const root = "../../.."
 
 // sources reads sources.txt: hashes by path, compilers by architecture.
 func sources(t *testing.T) (hashes, compilers map[string]string) {

@@ -192,7 +192,7 @@ func TestStuckTable(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", j.name, hang, found)
 	}
-	path := filepath.Join("..", "..", "docs", "work.md")
+	path := filepath.Join("..", "..", "..", "docs", "work.md")
 	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

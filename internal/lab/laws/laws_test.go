@@ -64,22 +64,6 @@ func TestModelImportsOnlyTheStandardLibrary(t *testing.T) {
 	}
 }
 
-func TestViewsOnlyReadTheModel(t *testing.T) {
-	banned := []string{"internal/source/", "internal/book/ledger", "internal/lab/sim", "internal/collect"}
-	for name, p := range packages(t) {
-		if !strings.HasPrefix(name, "internal/view/") && name != "internal/field/words" && name != "internal/field/event" {
-			continue
-		}
-		for _, dep := range p.Deps {
-			for _, b := range banned {
-				if strings.HasPrefix(dep, module+b) {
-					t.Errorf("%s depends on %s: a view shows snapshots and knows no source", name, dep)
-				}
-			}
-		}
-	}
-}
-
 // TestTTMonIsLight keeps the client that everybody types quick to start.
 func TestTTMonIsLight(t *testing.T) {
 	reasons := map[string]string{
@@ -125,21 +109,6 @@ func TestOnlyCommandsSeeEverything(t *testing.T) {
 		for _, imp := range p.Imports {
 			if strings.HasPrefix(imp, module+"internal/lab/sim") {
 				t.Errorf("%s imports %s: made-up numbers come from ttmon-sim only", name, imp)
-			}
-		}
-	}
-}
-
-// TestSourcesStandAlone: sources know the host and the model, not each other.
-// What joins them is collect.
-func TestSourcesStandAlone(t *testing.T) {
-	for name, p := range packages(t) {
-		if !strings.HasPrefix(name, "internal/source/") {
-			continue
-		}
-		for _, imp := range p.Imports {
-			if strings.HasPrefix(imp, module+"internal/collect") || strings.HasPrefix(imp, module+"internal/view") || imp == module+"internal/field/words" {
-				t.Errorf("%s imports %s", name, imp)
 			}
 		}
 	}

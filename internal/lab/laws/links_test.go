@@ -11,7 +11,7 @@ import (
 
 // TestLinks: no page sends its reader to a file that is not there.
 func TestLinks(t *testing.T) {
-	root := "../.."
+	root := "../../.."
 	pages, err := filepath.Glob(filepath.Join(root, "*.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ var ordinary = strings.Fields(`
 const maxShared = 4
 
 // TestNamesAreNotShared: a reader who searches for a function finds that one, and
-// not twenty. A family is a directory of internal with all below it; methods that
+// not twenty. A family is a directory of a room with all below it; methods that
 // an interface demands are no choice of theirs.
 func TestNamesAreNotShared(t *testing.T) {
 	demanded := map[string]bool{}
@@ -55,18 +55,17 @@ func TestNamesAreNotShared(t *testing.T) {
 	}
 }
 
-// families are the directories of cmd and internal; those of sources and views are
-// families of their own.
+// families are the directories of cmd, and those of the rooms below internal.
 func families(t *testing.T) []string {
 	t.Helper()
 	var out []string
-	for _, pattern := range []string{"../../../cmd/*", "../../*", "../../source/*", "../../view/*"} {
+	for _, pattern := range []string{"../../../cmd/*", "../../*/*"} {
 		list, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, dir := range list {
-			if name := filepath.Base(dir); name != "source" && name != "view" && hasGo(dir) {
+			if hasGo(dir) {
 				out = append(out, dir)
 			}
 		}

@@ -57,7 +57,7 @@ func TestSourcesNeverSeeASnapshot(t *testing.T) {
 func TestNoDecisionOnSentences(t *testing.T) {
 	sentences := map[string]bool{"Note": true, "Notes": true, "Why": true, "Text": true, "Reason": true, "StateReason": true, "Detail": true}
 	looks := map[string]bool{"Contains": true, "HasPrefix": true, "HasSuffix": true, "CutPrefix": true, "CutSuffix": true, "Cut": true, "Split": true, "SplitSeq": true, "Index": true, "EqualFold": true}
-	for _, dir := range []string{"..", "../../../cmd"} {
+	for _, dir := range []string{"../..", "../../../cmd"} {
 		goFiles(t, dir, func(path string, f *ast.File) {
 			ast.Inspect(f, func(n ast.Node) bool {
 				call, ok := n.(*ast.CallExpr)
