@@ -56,17 +56,12 @@ func OperationShare(ratio float64, b model.Bound) string {
 	return Mark(b) + Fixed(ratio*100, 1) + " %"
 }
 
-// missingBusy is a word: "unknown", or why there is none where that is short.
+// missingBusy stands for no figure, where it is short with the reason.
 func missingBusy(w *model.Work) string {
-	switch w.Cause {
-	case model.WorkFirstSample:
-		return "–"
-	case model.WorkDeviceState:
-		return "–"
-	case model.WorkSilent:
+	if w.Cause == model.WorkSilent {
 		return "silent"
 	}
-	return "unknown"
+	return Nothing
 }
 
 // ProgramTime is a duration for a column: "342 µs", "1.9 ms", "4.2 s".

@@ -59,27 +59,32 @@ func followed[T any](s *Server, open func(allow func(pid, uid int) bool) Followe
 		w.Header().Set("Content-Type", "application/x-ndjson")
 		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusOK)
-		out := http.NewResponseController(w)
-		if out.Flush() != nil {
+		if http.NewResponseController(w).Flush() != nil {
 			return
 		}
-		var text []byte
-		for {
-			x, err := f.Next(r.Context())
-			if err != nil {
-				return // the client has left, or nothing is watched any more
-			}
-			if text, err = add(text[:0], &x); err != nil {
-				s.log.Error("cannot encode lines about processes", "err", err)
-				return
-			}
-			_ = out.SetWriteDeadline(time.Now().Add(WriteTimeout))
-			if _, err := w.Write(wire.Harmless(text)); err != nil || out.Flush() != nil {
-				return
-			}
-			if cap(text) > maxKeptText {
-				text = nil // a process with many blocks was sent
-			}
+		sendLines(s, w, r, f, add)
+	}
+}
+
+// sendLines sends lines to a client that follows processes, until it leaves.
+func sendLines[T any](s *Server, w http.ResponseWriter, r *http.Request, f Follower[T], add func([]byte, *T) ([]byte, error)) {
+	out := http.NewResponseController(w)
+	var text []byte
+	for {
+		x, err := f.Next(r.Context())
+		if err != nil {
+			return // the client has left, or nothing is watched any more
+		}
+		if text, err = add(text[:0], &x); err != nil {
+			s.log.Error("cannot encode lines about processes", "err", err)
+			return
+		}
+		_ = out.SetWriteDeadline(time.Now().Add(WriteTimeout))
+		if _, err := w.Write(wire.Harmless(text)); err != nil || out.Flush() != nil {
+			return
+		}
+		if cap(text) > maxKeptText {
+			text = nil // a process with many blocks was sent
 		}
 	}
 }

@@ -38,7 +38,7 @@ func human(text string) (b model.Bytes, rounded uint64, ok bool) {
 }
 
 // A row of a device: how busy it is comes before DRAM.
-var tableRow = regexp.MustCompile(`^ +([0-9]+)  .* (?:[~≥<]*[0-9.]+ %|unknown|silent|–|stale) +(?:(?:[0-9]+|stale|–) +)?(?:[▓▒░]+ +)?([~≥]?<?[0-9.]+/[~0-9.]+ [GT]iB|–|denied) `)
+var tableRow = regexp.MustCompile(`^ +([0-9]+)  .* (?:[~≥<]*[0-9.]+ %|silent|–|stale) +(?:(?:[0-9]+|stale|–) +)?(?:[▓▒░]+ +)?([~≥]?<?[0-9.]+/[~0-9.]+ [GT]iB|–|denied) `)
 
 // table is the table of smi: DRAM of each device.
 func (l *looks) table() {

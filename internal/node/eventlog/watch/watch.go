@@ -4,6 +4,7 @@ package watch
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ttmon/ttmon/internal/field/event"
 	"github.com/ttmon/ttmon/internal/field/metric"
@@ -44,28 +45,33 @@ func Values(s *model.Snapshot, devices []string) (all map[string]map[string]floa
 	if len(devices) == 0 {
 		return nil, nil
 	}
-	fields := metric.Tagged(metric.InEvents)
 	all, bounds = map[string]map[string]float64{}, map[string]map[string]string{}
 	for _, id := range devices[:min(len(devices), maxEventDevices)] {
-		for i := range s.Devices {
-			d := &s.Devices[i]
-			if d.BusID != id {
-				continue
-			}
-			one, doubtful := map[string]float64{}, map[string]string{}
-			for _, f := range fields {
-				if v := f.Get(s, d); v.Known() {
-					one[f.Name] = v.Num
-					if v.Bound != model.Exact {
-						doubtful[f.Name] = v.Bound.String()
-					}
-				}
-			}
-			all[id] = one
-			if len(doubtful) > 0 {
-				bounds[id] = doubtful
-			}
+		i := slices.IndexFunc(s.Devices, func(d model.Device) bool { return d.BusID == id })
+		if i < 0 {
+			continue
+		}
+		one, doubtful := deviceValues(s, &s.Devices[i])
+		all[id] = one
+		if len(doubtful) > 0 {
+			bounds[id] = doubtful
 		}
 	}
 	return all, bounds
+}
+
+// deviceValues are those of one device.
+func deviceValues(s *model.Snapshot, d *model.Device) (known map[string]float64, bounds map[string]string) {
+	known, bounds = map[string]float64{}, map[string]string{}
+	for _, f := range metric.Tagged(metric.InEvents) {
+		v := f.Get(s, d)
+		if !v.Known() {
+			continue
+		}
+		known[f.Name] = v.Num
+		if v.Bound != model.Exact {
+			bounds[f.Name] = v.Bound.String()
+		}
+	}
+	return known, bounds
 }
