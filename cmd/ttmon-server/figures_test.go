@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// figuresVar has TestAttackFigures print its table: make bench SECTIONS=attacks.
+// figuresVar has TestAttackFigures print its table: TTMOND_FIGURES=1 go test ./cmd/ttmon-server -run TestAttackFigures.
 const figuresVar = "TTMOND_FIGURES"
 
 // What each attack, alone, does to root's queries, to scrapes and to the server's
 // memory.
 func TestAttackFigures(t *testing.T) {
 	if os.Getenv(figuresVar) == "" {
-		t.Skip("it only measures: make bench SECTIONS=attacks")
+		t.Skip("it only measures, where TTMOND_FIGURES is set")
 	}
 	fmt.Printf("FIGURE %-12s %30s %30s %7s\n", "ttmon-server", "query ms: p50, p99, max", "scrape ms: p50, p99, max", "MiB")
 	for _, name := range []string{"nothing", "queries", "half-open"} {
