@@ -114,7 +114,7 @@ func Condition(p *model.Process) string {
 	case model.Stuck:
 		return "may be stuck"
 	case model.Compiling:
-		return "compiling kernels"
+		return "compiling"
 	default: // of a newer ttmond
 		return Escape(string(p.Condition))
 	}

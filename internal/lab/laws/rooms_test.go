@@ -26,8 +26,8 @@ var rooms = []struct{ name, imports string }{
 	{"lab", "base model board hostfs source book collect field view node past cli lib"},
 }
 
-// doorless are imports that the table does not have, each with what would end it.
-var doorless = map[string]string{
+// roomExceptions are imports that the table does not have, each with what would end it.
+var roomExceptions = map[string]string{
 	"field/story → book":         "its sentences are about a failed request, whose type is in book beside the state that it keeps",
 	"node/api/client → past":     "it reads what ttmon-server answers about the past: types that belong to the model",
 	"past/recorder → source":     "it records programs with libttmon where no ttmond runs",
@@ -46,7 +46,7 @@ func TestRooms(t *testing.T) {
 	for _, r := range rooms {
 		may[r.name] = append(strings.Fields(r.imports), r.name)
 	}
-	unused := maps.Clone(doorless)
+	unused := maps.Clone(roomExceptions)
 	for name, p := range packages(t) {
 		own, ok := strings.CutPrefix(name, "internal/")
 		if !ok {
@@ -66,14 +66,14 @@ func TestRooms(t *testing.T) {
 			if slices.Contains(may[room], of) {
 				continue
 			}
-			door := own + " → " + of
-			if _, known := doorless[door]; !known {
+			pair := own + " → " + of
+			if _, known := roomExceptions[pair]; !known {
 				t.Errorf("%s imports %s: what is in %s may import %s", name, path, room, strings.Join(may[room], ", "))
 			}
-			delete(unused, door)
+			delete(unused, pair)
 		}
 	}
-	for door := range unused {
-		t.Errorf("%s: nothing needs this exception any more", door)
+	for pair := range unused {
+		t.Errorf("%s: nothing needs this exception any more", pair)
 	}
 }

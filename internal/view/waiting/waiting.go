@@ -292,7 +292,7 @@ func (x *writer) conclusion() []string {
 	case assess.WaitStopped:
 		return []string{"it is stopped: it cannot see that its chips are done"}
 	case assess.WaitCompiles:
-		return []string{"it compiles kernels: compilers that it has started run, and no thread waits for its chips"}
+		return []string{"compilers that it has started run, and no thread waits for its chips"}
 	case assess.WaitDevice:
 		return []string{"device " + strconv.Itoa(x.w.Device) + " does not work as it should, which is the trouble here: ttmon smi -i " + strconv.Itoa(x.w.Device)}
 	case assess.WaitNot:
